@@ -1,0 +1,40 @@
+"""Disparity maps and occlusion masks from light fields.
+
+    import oaccdepth
+
+    light_field = oaccdepth.read("scenes/town")
+    result = oaccdepth.estimate(light_field)
+    oaccdepth.write(result, "out/town")
+"""
+
+from typing import Any
+
+from oaccdepth.disparity import DisparityMap
+from oaccdepth.errors import OaccDepthError
+from oaccdepth.lightfield import Camera, LightField
+from oaccdepth.options import EstimateOptions, ReadOptions
+from oaccdepth.readers import read
+from oaccdepth.writers import write
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Camera",
+    "DisparityMap",
+    "EstimateOptions",
+    "LightField",
+    "OaccDepthError",
+    "ReadOptions",
+    "estimate",
+    "read",
+    "write",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load `estimate` on first use: importing torch takes seconds, and `--help` must not."""
+    if name == "estimate":
+        from oaccdepth.inference import estimate
+
+        return estimate
+    raise AttributeError(f"module 'oaccdepth' has no attribute {name!r}")

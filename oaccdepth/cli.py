@@ -1,0 +1,72 @@
+"""The command line: `oaccdepth COMMAND`. Each command is one file in `commands/`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+import typer.core
+
+from oaccdepth import __version__
+from oaccdepth.errors import OaccDepthError
+
+# In the order of the help page. A command's module offers `register(app)`, and imports what is
+# heavy only inside the command, so that `--help` answers at once.
+COMMANDS = ("estimate",)
+
+
+class Commands(typer.core.TyperGroup):
+    """Turn errors that a user can cause into one line and exit code 1."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; the one place where our errors are caught."""
+        try:
+            return super().invoke(ctx)
+        except OaccDepthError as error:
+            typer.echo(f"error: {error}", err=True)
+            raise typer.Exit(1) from error
+        except KeyboardInterrupt as error:
+            typer.echo("stopped.", err=True)
+            raise typer.Exit(130) from error
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"oaccdepth {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def oaccdepth(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Disparity maps and occlusion masks from light fields.
+
+    Try it without any data:  oaccdepth demo
+
+    On your own light field:  oaccdepth estimate FOLDER -o OUT
+    """
+
+
+for _name in COMMANDS:
+    import_module(f"oaccdepth.commands.{_name}").register(app)
+
+
+def main() -> None:
+    """Entry point of the installed command."""
+    app(prog_name="oaccdepth")

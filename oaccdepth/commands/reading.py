@@ -1,0 +1,105 @@
+"""The options of every command that reads a light field, declared once."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any
+
+import typer
+
+from oaccdepth.commands import parse_pair
+from oaccdepth.options import ReadOptions
+
+PANEL = "Reading"
+
+
+def _option(*names: str, **settings: Any) -> Any:
+    return typer.Option(*names, rich_help_panel=PANEL, **settings)
+
+
+def _collect(
+    views: Annotated[
+        str | None,
+        _option("--views", metavar="UxV", help="Grid of the file, where it is not obvious."),
+    ] = None,
+    use_views: Annotated[
+        str | None,
+        _option("--use-views", metavar="UxV", help="How many central views to use, up to 9x9."),
+    ] = None,
+    stride: Annotated[
+        int, _option("--stride", min=1, help="Use every n-th view, counted from the centre.")
+    ] = ReadOptions.stride,
+    transpose: Annotated[
+        bool, _option("--transpose", help="Exchange camera rows and columns.")
+    ] = ReadOptions.transpose,
+    flip_u: Annotated[
+        bool, _option("--flip-u", help="Reverse the camera rows.")
+    ] = ReadOptions.flip_u,
+    flip_v: Annotated[
+        bool, _option("--flip-v", help="Reverse the camera columns.")
+    ] = ReadOptions.flip_v,
+    check_orientation: Annotated[
+        bool,
+        _option(
+            "--check-orientation/--no-check-orientation",
+            help="Detect and correct exchanged or reversed camera axes.",
+        ),
+    ] = ReadOptions.check_orientation,
+    pattern: Annotated[
+        str | None,
+        _option(
+            "--pattern",
+            metavar="REGEX",
+            help="Names of the views: two groups (row, column) or one (index).",
+        ),
+    ] = ReadOptions.pattern,
+    axes: Annotated[
+        str | None,
+        _option("--axes", metavar="ORDER", help="Axes of an array file, such as uvhwc."),
+    ] = ReadOptions.axes,
+    gamma: Annotated[
+        float | None,
+        _option("--gamma", help="Display gamma for linear pictures. [default: measured]"),
+    ] = ReadOptions.gamma,
+) -> ReadOptions:
+    return ReadOptions(
+        views=parse_pair(views, "--views") if views else None,
+        use_views=parse_pair(use_views, "--use-views") if use_views else None,
+        stride=stride,
+        transpose=transpose,
+        flip_u=flip_u,
+        flip_v=flip_v,
+        check_orientation=check_orientation,
+        pattern=pattern,
+        axes=axes,
+        gamma=gamma,
+    )
+
+
+def takes_read_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace the command's parameter `reading: ReadOptions` by the options above.
+
+    Typer builds its interface from a function's signature and cannot nest one in another; ten
+    options in nine commands would be ninety declarations otherwise.
+    """
+    own = dict(inspect.signature(command, eval_str=True).parameters)
+    if "reading" not in own:
+        raise TypeError(f"{command.__name__} has no parameter 'reading'")
+    del own["reading"]
+    shared = inspect.signature(_collect, eval_str=True).parameters
+
+    @wraps(command)
+    def wrapper(**values: Any) -> None:
+        reading = _collect(**{name: values.pop(name) for name in shared})
+        command(**values, reading=reading)
+
+    parameters = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for parameter in (*own.values(), *shared.values())
+    ]
+    wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
+    del wrapper.__wrapped__  # type: ignore[attr-defined]  # or the old signature is found again
+    return wrapper

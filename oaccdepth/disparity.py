@@ -1,0 +1,51 @@
+"""DisparityMap: disparity of the centre view, its confidence, and how it was made. No files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from oaccdepth.lightfield import Camera, FloatArray
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """How a disparity map was made; `run.json` holds it."""
+
+    version: str = ""
+    weights: str = ""  # name
+    weights_sha256: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+    device: str = ""
+    seconds: dict[str, float] = field(default_factory=dict)  # per stage; each waits for the device
+    input: dict[str, Any] = field(default_factory=dict)  # source, format, grid, resolution, notes
+    disparity_range: tuple[float, float] | None = None  # what was searched [px]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """What one pass of the network gave."""
+
+    disparity: FloatArray  # (h, w) [px]
+    masks: FloatArray | None = None  # (u, v, h, w) in [0, 1]: the masks this pass modulated with
+
+
+@dataclass(frozen=True, eq=False)
+class DisparityMap:
+    """Disparity of the centre view: shift between neighbouring views [px]; nearer is larger."""
+
+    disparity: FloatArray  # (h, w) [px]
+    confidence: FloatArray  # (h, w) in [0, 1]
+    masks: FloatArray | None = None  # (u, v, h, w) in [0, 1]; 1: seen, 0: hidden, outside or missing
+    passes: tuple[Pass, ...] = ()  # every pass, if kept
+    evidence: FloatArray | None = None  # (d, h, w) probability over `levels`, if kept
+    levels: tuple[float, ...] = ()  # disparities [px] of `evidence`
+    camera: Camera | None = None
+    made_with: Provenance = field(default_factory=Provenance)
+
+    def depth_mm(self) -> FloatArray | None:
+        """Depth along the camera's axis [mm], or None if the camera is not known."""
+        if self.camera is None:
+            return None
+        return self.camera.depth_mm(self.disparity, max(self.disparity.shape))

@@ -1,0 +1,121 @@
+"""LightField: a grid of views of one scene, checked on construction. Arrays only, no files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oaccdepth.errors import InvalidLightField
+from oaccdepth.options import Range
+
+Array = NDArray[np.generic]
+FloatArray = NDArray[np.float32]
+BoolArray = NDArray[np.bool_]
+
+LARGEST_VALUE = {np.dtype(np.uint8): 255.0, np.dtype(np.uint16): 65535.0, np.dtype(np.float32): 1.0}
+
+
+@dataclass(frozen=True)
+class Camera:
+    """What a scene's configuration says about its cameras; turns disparity into depth."""
+
+    baseline_mm: float  # between neighbouring cameras
+    focal_mm: float
+    sensor_mm: float  # size of the larger side of the picture
+    focus_mm: float  # distance of zero disparity; 0: parallel cameras, zero disparity at infinity
+
+    def depth_mm(self, disparity: FloatArray, larger_side_px: int) -> FloatArray:
+        """Depth along the axis [mm]; infinite where the disparity lies beyond infinity."""
+        beta = self.baseline_mm * self.focal_mm * larger_side_px
+        offset = 0.0 if self.focus_mm == 0 else beta / self.focus_mm  # disparity 0 at the focus
+        denominator = disparity.astype(np.float64) * self.sensor_mm + offset
+        depth = np.full(disparity.shape, np.inf)
+        np.divide(beta, denominator, out=depth, where=denominator > 0)
+        return depth.astype(np.float32)
+
+    def disparity_px(self, depth_mm: FloatArray, larger_side_px: int) -> FloatArray:
+        """Disparity [px per view step] of a depth [mm]; the inverse of `depth_mm`."""
+        beta = self.baseline_mm * self.focal_mm * larger_side_px
+        offset = 0.0 if self.focus_mm == 0 else beta / self.focus_mm
+        result = (beta / depth_mm.astype(np.float64) - offset) / self.sensor_mm
+        return np.asarray(result, dtype=np.float32)
+
+
+@dataclass(frozen=True, eq=False)  # eq=False: comparing arrays has no single truth value
+class LightField:
+    """A grid of views of one scene, seen from a plane of camera positions.
+
+    u runs down the camera rows, v across the columns; the centre view is (u // 2, v // 2). A point
+    at (y, x) of the centre view with disparity d lies at (y - d*(u-uc), x - d*(v-vc)) of view (u, v):
+    the sign of the HCI ground truth; nearer is larger.
+    """
+
+    views: Array  # (u, v, h, w, c) uint8, uint16 or float32 in [0, 1]; c is 1 (grey) or 3 (RGB)
+    valid: BoolArray | None = None  # (u, v) or (u, v, h, w): False where there is no picture
+    source: str = ""  # what it was read from, for messages and provenance: a name, never a full path
+    format: str = ""  # name of the reader
+    reason: str = ""  # by what it was recognised
+    camera: Camera | None = None
+    disparity_range: Range | None = None  # [px], if the files give it
+    notes: tuple[str, ...] = field(default=())  # what was left out, corrected or assumed
+
+    def __post_init__(self) -> None:
+        views = self.views
+        if views.ndim != 5 or views.shape[-1] not in (1, 3):
+            raise InvalidLightField(
+                f"{self.source or 'light field'}: views have shape {views.shape}, "
+                "expected (u, v, h, w, c) with c = 1 or 3."
+            )
+        if views.dtype not in LARGEST_VALUE:
+            raise InvalidLightField(
+                f"{self.source or 'light field'}: views are {views.dtype}, "
+                "expected uint8, uint16 or float32 in [0, 1]."
+            )
+        if self.valid is not None and self.valid.shape not in (views.shape[:2], views.shape[:4]):
+            raise InvalidLightField(
+                f"{self.source or 'light field'}: the validity mask has shape {self.valid.shape}, "
+                f"expected {views.shape[:2]} or {views.shape[:4]}."
+            )
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Number of camera rows and columns."""
+        return self.views.shape[0], self.views.shape[1]
+
+    @property
+    def resolution(self) -> tuple[int, int]:
+        """Height and width of each view [px]."""
+        return self.views.shape[2], self.views.shape[3]
+
+    @property
+    def centre(self) -> FloatArray:
+        """The centre view, (h, w, c) float32 in [0, 1]."""
+        u, v = self.grid
+        return as_float(self.views[u // 2, v // 2])
+
+    @property
+    def missing_views(self) -> list[tuple[int, int]]:
+        """Grid positions (u, v) without a picture."""
+        if self.valid is None:
+            return []
+        present = self.valid if self.valid.ndim == 2 else self.valid.any(axis=(2, 3))
+        return [(int(u), int(v)) for u, v in np.argwhere(~present)]
+
+
+def as_float(values: Array) -> FloatArray:
+    """Stored values as float32 in [0, 1]."""
+    scale = np.float32(1 / LARGEST_VALUE[values.dtype])
+    return np.multiply(values, scale, dtype=np.float32)
+
+
+def as_grey(values: Array) -> FloatArray:
+    """Grey in [0, 1], the plain mean of the channels on the last axis (as in the paper's code)."""
+    if values.shape[-1] == 1:
+        return as_float(values[..., 0])
+    total = values[..., 0].astype(np.float32)
+    for channel in range(1, values.shape[-1]):
+        total += values[..., channel]
+    total *= np.float32(1 / (values.shape[-1] * LARGEST_VALUE[values.dtype]))
+    return total
