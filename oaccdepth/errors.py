@@ -6,6 +6,7 @@ OaccDepthError
 ├─ InvalidLightField(ValueError)    views missing, of different sizes, not a usable grid
 ├─ InvalidCheckpoint(ValueError)    weights do not fit the network, or are damaged
 ├─ InvalidOption(ValueError)        a setting that cannot be met
+├─ InvalidPrediction(ValueError)    a disparity map that cannot be scored or handed in
 ├─ DeviceUnavailable(RuntimeError)  a device that is not there, or too small
 ├─ OutputExists(FileExistsError)    refusing to overwrite
 ├─ UnwritableOutput(OSError)        the output cannot be written
@@ -37,6 +38,10 @@ class InvalidCheckpoint(OaccDepthError, ValueError):
 
 class InvalidOption(OaccDepthError, ValueError):
     """A setting that cannot be met."""
+
+
+class InvalidPrediction(OaccDepthError, ValueError):
+    """A disparity map that cannot be scored or handed in."""
 
 
 class DeviceUnavailable(OaccDepthError, RuntimeError):

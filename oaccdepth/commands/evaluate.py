@@ -1,0 +1,127 @@
+"""`oaccdepth evaluate`: scores against ground truth, beside the published methods'."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from oaccdepth.commands import AsJson, messages, plural, results
+from oaccdepth.errors import InvalidOption
+
+if TYPE_CHECKING:
+    from oaccdepth.evaluation import Evaluation
+
+THIS_RESULT = "this result"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(evaluate)
+
+
+def evaluate(
+    prediction: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PREDICTION",
+            help="A PFM file; with --dataset, a folder of results.",
+            show_default=False,
+        ),
+    ],
+    ground_truth: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[GROUND_TRUTH]", help="A PFM file, or the scene's folder.", show_default=False
+        ),
+    ] = None,
+    dataset: Annotated[
+        Path | None,
+        typer.Option("--dataset", metavar="ROOT", help="Folder of scenes with ground truth."),
+    ] = None,
+    border: Annotated[
+        int, typer.Option("--border", min=0, help="Pixels left out on each side.")
+    ] = 15,
+    as_json: AsJson = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print CSV, published methods too.")
+    ] = False,
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the tables as Markdown.")
+    ] = False,
+) -> None:
+    """Score disparity maps against ground truth, beside the published methods.
+
+    MSE x100, BadPix (percentage of pixels off by more than 0.07, 0.03, 0.01 px) and Q25 x100 as the
+    HCI benchmark defines them. A prediction that is not finite counts as bad.
+    """
+    from oaccdepth import evaluation
+
+    if as_json + as_csv + as_markdown > 1:
+        raise InvalidOption("--json, --csv and --markdown exclude one another: choose one.")
+    if (ground_truth is None) == (dataset is None):
+        raise InvalidOption(
+            "evaluate needs either GROUND_TRUTH (a PFM file) or --dataset ROOT, and not both."
+        )
+    if dataset is not None:
+        scored = evaluation.evaluate_folder(prediction, dataset, border)
+    else:
+        assert ground_truth is not None  # one of the two is given, see above
+        scored = evaluation.evaluate_files(prediction, ground_truth, border)
+
+    if as_json:
+        typer.echo(json.dumps(evaluation.as_json(scored, THIS_RESULT), indent=2))
+    elif as_csv:
+        typer.echo(evaluation.as_csv(scored, THIS_RESULT), nl=False)
+    elif as_markdown:
+        typer.echo(evaluation.as_markdown(scored, THIS_RESULT), nl=False)
+    else:
+        _print_tables(scored)
+    _print_what_is_missing(scored)
+
+
+def _print_tables(scored: Evaluation) -> None:
+    from oaccdepth import evaluation
+
+    console = results()
+    table = _table("scene")
+    for score in scored.scores:
+        _add_row(table, score.scene, score.values)
+    if len(scored.scores) > 1:
+        table.add_section()
+        _add_row(table, "mean", scored.mean, style="bold")
+    console.print(table)
+    scenes, methods = evaluation.compare(scored, THIS_RESULT)
+    if scenes:
+        table = _table("method")
+        for method, values in methods.items():
+            _add_row(table, method, values, style="bold green" if method == THIS_RESULT else "")
+        console.print(f"\nBeside published methods: mean over {', '.join(scenes)}")
+        console.print(table)
+
+
+def _table(first: str) -> Table:
+    from oaccdepth import evaluation
+
+    table = Table(first)
+    for title in evaluation.TITLES.values():
+        table.add_column(title, justify="right")
+    return table
+
+
+def _add_row(table: Table, label: str, values: Mapping[str, float], style: str = "") -> None:
+    table.add_row(label, *(f"{value:.3f}" for value in values.values()), style=style)
+
+
+def _print_what_is_missing(scored: Evaluation) -> None:
+    console = messages()
+    for score in scored.scores:
+        if score.missing:
+            count = plural(score.missing, "pixel")
+            console.print(f"{score.scene}: {count} without a finite prediction, counted as bad.")
+    if scored.without_prediction:
+        console.print(f"no prediction for: {', '.join(scored.without_prediction)}")

@@ -1,0 +1,256 @@
+"""Disparity maps and their ground truth -> tables of scores, beside the published methods'.
+
+Scores only: what a score means is in `metrics`, how the tables look on a terminal in `commands`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oaccdepth import metrics
+from oaccdepth.errors import InvalidPrediction, UnreadableFile
+from oaccdepth.lightfield import BoolArray, FloatArray
+from oaccdepth.pfm import read_pfm
+
+PREDICTION = "disparity.pfm"  # what `estimate` and `batch` write into a scene's folder
+GROUND_TRUTH = "gt_disp_lowres.pfm"
+
+# The toolkit's names, in the order of the tables. All: smaller is better.
+METRICS: dict[str, Callable[[FloatArray, FloatArray, BoolArray], float]] = {
+    "mse_100": metrics.mse_100,
+    "badpix_0070": lambda prediction, truth, mask: metrics.bad_pix(prediction, truth, mask, 0.07),
+    "badpix_0030": lambda prediction, truth, mask: metrics.bad_pix(prediction, truth, mask, 0.03),
+    "badpix_0010": lambda prediction, truth, mask: metrics.bad_pix(prediction, truth, mask, 0.01),
+    "q25_100": metrics.q25_100,
+}
+TITLES = {
+    "mse_100": "MSE x100",
+    "badpix_0070": "BadPix 0.07",
+    "badpix_0030": "BadPix 0.03",
+    "badpix_0010": "BadPix 0.01",
+    "q25_100": "Q25 x100",
+}
+
+
+@dataclass(frozen=True)
+class Score:
+    """The scores of one scene."""
+
+    scene: str
+    values: Mapping[str, float]  # by the names in METRICS
+    missing: int = 0  # scored pixels without a finite prediction
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The scores of some scenes, and what could not be scored."""
+
+    scores: tuple[Score, ...]
+    border: int = metrics.BORDER
+    without_prediction: tuple[str, ...] = field(default=())  # scenes of the dataset
+
+    @property
+    def scenes(self) -> list[str]:
+        """Names of the scenes that were scored."""
+        return [score.scene for score in self.scores]
+
+    @property
+    def mean(self) -> dict[str, float]:
+        """Mean of every score over the scenes."""
+        return mean([score.values for score in self.scores])
+
+
+def mean(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Mean by name."""
+    return {name: math.fsum(one[name] for one in values) / len(values) for name in METRICS}
+
+
+def score(
+    prediction: FloatArray, truth: FloatArray, border: int = metrics.BORDER
+) -> dict[str, float]:
+    """Every score of one disparity map (h, w) [px]."""
+    mask = metrics.scored_pixels(truth, border)
+    return {name: metric(prediction, truth, mask) for name, metric in METRICS.items()}
+
+
+def evaluate_maps(
+    scene: str, prediction: FloatArray, truth: FloatArray, border: int = metrics.BORDER
+) -> Score:
+    """Score one disparity map; both (h, w) [px] and of one size."""
+    if prediction.shape != truth.shape:
+        raise InvalidPrediction(
+            f"{scene}: the prediction is {_size(prediction)} pixels, the ground truth "
+            f"{_size(truth)}. Estimate at the ground truth's size."
+        )
+    mask = metrics.scored_pixels(truth, border)
+    if not mask.any():
+        raise InvalidPrediction(
+            f"{scene}: a border of {border} px leaves nothing of {_size(truth)} pixels to score. "
+            "Choose a smaller --border."
+        )
+    missing = int(np.count_nonzero(~np.isfinite(prediction[mask])))
+    return Score(scene, score(prediction, truth, border), missing)
+
+
+def evaluate_files(prediction: Path, truth: Path, border: int = metrics.BORDER) -> Evaluation:
+    """Score one prediction: PFM files, or the folders that hold them."""
+    if prediction.is_dir():
+        prediction = prediction / PREDICTION
+    name = truth.name if truth.is_dir() else _scene_of(truth)
+    scored = evaluate_maps(name, read_pfm(prediction), _read_truth(truth), border)
+    return Evaluation((scored,), border)
+
+
+def evaluate_folder(output: Path, dataset: Path, border: int = metrics.BORDER) -> Evaluation:
+    """Score every prediction under `output` that belongs to a scene under `dataset`."""
+    for folder in (output, dataset):
+        if not folder.is_dir():
+            raise UnreadableFile(f"{folder}: no such folder.")
+    scores: list[Score] = []
+    missing: list[str] = []
+    for folder in _scenes_with_truth(dataset):
+        prediction = find_prediction(output, folder.relative_to(dataset), folder.name)
+        if prediction is None:
+            missing.append(folder.name)
+            continue
+        scores.append(evaluate_maps(folder.name, read_pfm(prediction), _read_truth(folder), border))
+    if not scores:
+        raise UnreadableFile(
+            f"{output}: holds no prediction for the {len(missing)} scenes with ground truth under "
+            f"{dataset}. Expected SCENE/{PREDICTION} or SCENE.pfm."
+        )
+    return Evaluation(tuple(scores), border, tuple(missing))
+
+
+def find_prediction(output: Path, relative: Path, scene: str) -> Path | None:
+    """Where the prediction of a scene lies: at the same place as in the dataset, or by its name."""
+    for candidate in (
+        output / relative / PREDICTION,
+        output / relative.with_name(f"{scene}.pfm"),
+        output / scene / PREDICTION,
+        output / f"{scene}.pfm",
+    ):
+        if candidate.is_file():
+            return candidate
+    found = sorted({*output.rglob(f"{scene}/{PREDICTION}"), *output.rglob(f"{scene}.pfm")})
+    if len(found) > 1:
+        raise InvalidPrediction(
+            f"{output}: {len(found)} predictions for {scene}: {found[0]}, {found[1]}. "
+            "Keep one, or give the folder that holds it."
+        )
+    return found[0] if found else None
+
+
+def _scenes_with_truth(dataset: Path) -> list[Path]:
+    return sorted(path.parent for path in dataset.rglob(GROUND_TRUTH))
+
+
+def _read_truth(path: Path) -> FloatArray:
+    """Ground truth from its file, or from the scene that it lies beside."""
+    return read_pfm(path / GROUND_TRUTH if path.is_dir() else path)
+
+
+def _scene_of(truth: Path) -> str:
+    """Name of the scene that a ground truth file belongs to."""
+    return truth.resolve().parent.name if truth.name == GROUND_TRUTH else truth.stem
+
+
+def _size(values: FloatArray) -> str:
+    return "x".join(str(side) for side in values.shape)
+
+
+@cache
+def published_scores() -> dict[str, dict[str, dict[str, float]]]:
+    """Scores of the published methods: method, scene, name of the score."""
+    text = files("oaccdepth").joinpath("published_scores.json").read_text(encoding="utf-8")
+    methods: dict[str, dict[str, dict[str, float]]] = json.loads(text)["methods"]
+    return methods
+
+
+def compare(evaluation: Evaluation, name: str) -> tuple[list[str], dict[str, dict[str, float]]]:
+    """Mean scores of this result and of every published method, over the scenes both have.
+
+    Returns those scenes and the scores by method, best MSE first; no scenes if none is published
+    or the border is not the benchmark's.
+    """
+    methods = published_scores()
+    known = set(next(iter(methods.values())))
+    own = {score.scene: score.values for score in evaluation.scores if score.scene in known}
+    if not own or evaluation.border != metrics.BORDER:
+        return [], {}
+    scenes = list(own)
+    table = {
+        method: mean([scores[scene] for scene in scenes]) for method, scores in methods.items()
+    }
+    table[name] = mean(list(own.values()))
+    ranked = sorted(table.items(), key=lambda item: item[1]["mse_100"])
+    return scenes, dict(ranked)
+
+
+def as_json(evaluation: Evaluation, name: str) -> dict[str, Any]:
+    """Everything for machines; a score that is not finite becomes null, as JSON has no infinity."""
+    scenes, methods = compare(evaluation, name)
+    return {
+        "border": evaluation.border,
+        "scenes": {
+            score.scene: {**_finite(score.values), "missing": score.missing}
+            for score in evaluation.scores
+        },
+        "mean": _finite(evaluation.mean),
+        "without_prediction": list(evaluation.without_prediction),
+        "published": {
+            "scenes": scenes,
+            "mean": {method: _finite(values) for method, values in methods.items()},
+        },
+    }
+
+
+def _finite(values: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+
+def as_csv(evaluation: Evaluation, name: str) -> str:
+    """One row per method and scene, this result first; full precision."""
+    rows = [(name, score.scene, score.values) for score in evaluation.scores]
+    scenes, _ = compare(evaluation, name)
+    for method, scores in published_scores().items():
+        rows += [(method, scene, scores[scene]) for scene in scenes]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["method", "scene", *METRICS])
+    writer.writerows([method, scene, *values.values()] for method, scene, values in rows)
+    return text.getvalue()
+
+
+def as_markdown(evaluation: Evaluation, name: str) -> str:
+    """Every scene with the mean, then the place among the published methods: two tables."""
+    rows = {score.scene: score.values for score in evaluation.scores}
+    if len(rows) > 1:
+        rows["**mean**"] = evaluation.mean
+    tables = [_markdown_table("scene", rows)]
+    scenes, methods = compare(evaluation, name)
+    if scenes:
+        named = {f"**{key}**" if key == name else key: row for key, row in methods.items()}
+        tables.append(f"Mean over {', '.join(scenes)}:\n\n" + _markdown_table("method", named))
+    return "\n".join(tables)
+
+
+def _markdown_table(first: str, rows: Mapping[str, Mapping[str, float]]) -> str:
+    def line(cells: Iterable[str]) -> str:
+        return "| " + " | ".join(cells) + " |\n"
+
+    text = line([first, *TITLES.values()]) + line(["---"] + ["---:"] * len(TITLES))
+    for label, values in rows.items():
+        text += line([label, *(f"{values[name]:.3f}" for name in METRICS)])
+    return text

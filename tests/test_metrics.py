@@ -1,0 +1,131 @@
+"""The scores against hand-computed cases, a plain Python program and the benchmark's numbers."""
+
+from __future__ import annotations
+
+import math
+import random
+import struct
+
+import numpy as np
+import pytest
+
+from oaccdepth import metrics
+
+EVERYWHERE = np.ones((2, 2), dtype=bool)
+
+
+def array(*rows):
+    return np.array(rows, dtype=np.float32)
+
+
+def test_mse_by_hand():
+    # errors 0, 1, 2, -3: (0 + 1 + 4 + 9) / 4 = 3.5
+    assert metrics.mse_100(array([0, 2], [4, -3]), array([0, 1], [2, 0]), EVERYWHERE) == 350
+
+
+def test_bad_pix_is_strict():
+    truth = array([0, 0], [0, 0])
+    prediction = array([0.5, -0.5], [0.50001, -2])
+    assert metrics.bad_pix(prediction, truth, EVERYWHERE, 0.5) == 50
+
+
+def test_bad_pix_compares_in_float32():
+    # 0.07 has no exact float32; an error of float32(0.07) is not greater than the threshold
+    prediction = array([0.07, 0.07], [0.07, 0.0700001])
+    assert metrics.bad_pix(prediction, array([0, 0], [0, 0]), EVERYWHERE, 0.07) == 25
+
+
+def test_q25_takes_the_element_at_a_quarter():
+    truth = np.zeros((1, 9), dtype=np.float32)
+    prediction = array([9, -1, 5, 3, -2, 8, 7, 4, 6])
+    # |errors| ascending 1 2 3 4 5 6 7 8 9, index int(0.25 * 9) = 2
+    assert metrics.q25_100(prediction, truth, np.ones((1, 9), dtype=bool)) == 300
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_bad(value):
+    truth = array([0, 0], [0, 0])
+    prediction = array([0, 0], [0, value])
+    assert metrics.bad_pix(prediction, truth, EVERYWHERE, 0.07) == 25
+    assert metrics.mse_100(prediction, truth, EVERYWHERE) == math.inf
+    assert metrics.q25_100(prediction, truth, EVERYWHERE) == 0
+    assert metrics.q25_100(np.full_like(truth, value), truth, EVERYWHERE) == math.inf
+
+
+def test_outside_the_mask_nothing_counts():
+    truth = array([0, 0], [0, 0])
+    prediction = array([1, np.nan], [9, 9])
+    mask = np.array([[True, False], [False, False]])
+    assert metrics.mse_100(prediction, truth, mask) == 100
+    assert metrics.bad_pix(prediction, truth, mask, 0.07) == 100
+
+
+def test_nothing_to_score():
+    nothing = np.zeros((2, 2), dtype=bool)
+    zero = array([0, 0], [0, 0])
+    assert math.isnan(metrics.mse_100(zero, zero, nothing))
+    assert math.isnan(metrics.bad_pix(zero, zero, nothing, 0.07))
+    assert math.isnan(metrics.q25_100(zero, zero, nothing))
+
+
+def test_scored_pixels():
+    truth = np.zeros((8, 10), dtype=np.float32)
+    truth[4, 4] = np.nan
+    mask = metrics.scored_pixels(truth, border=3)
+    assert mask.sum() == 2 * 4 - 1
+    assert mask[3, 3] and not mask[2, 3] and not mask[3, 7] and not mask[4, 4]
+    assert metrics.scored_pixels(truth, border=0).sum() == 79
+    assert metrics.scored_pixels(truth, border=15).sum() == 0
+    assert metrics.scored_pixels(np.zeros((512, 512), dtype=np.float32)).sum() == 482 * 482
+
+
+def test_prediction_and_truth_are_left_alone():
+    prediction = array([np.nan, 1], [2, 3])
+    truth = array([1, 1], [np.nan, 1])
+    before = prediction.copy(), truth.copy()
+    metrics.mse_100(prediction, truth, metrics.scored_pixels(truth, 0))
+    np.testing.assert_array_equal(prediction, before[0])
+    np.testing.assert_array_equal(truth, before[1])
+
+
+def plain_scores(prediction: list[float], truth: list[float]) -> dict[str, float]:
+    """Score with the standard library only, rounding each difference to float32 by struct."""
+
+    def float32(value: float) -> float:
+        return struct.unpack("<f", struct.pack("<f", value))[0]
+
+    errors = [abs(float32(p - t)) for p, t in zip(prediction, truth, strict=True)]
+    return {
+        "mse": 100 * math.fsum(e * e for e in errors) / len(errors),
+        "bad": 100 * sum(e > float32(0.07) for e in errors) / len(errors),
+        "q25": 100 * sorted(errors)[int(0.25 * len(errors))],
+    }
+
+
+def test_against_plain_python():
+    source = random.Random(1)
+    truth = array([source.uniform(-2, 2) for _ in range(5000)])
+    prediction = truth + array([source.gauss(0, 0.06) for _ in range(5000)])
+    mask = np.ones(truth.shape, dtype=bool)
+    expected = plain_scores(prediction[0].tolist(), truth[0].tolist())
+    assert metrics.mse_100(prediction, truth, mask) == pytest.approx(expected["mse"], rel=1e-6)
+    assert metrics.bad_pix(prediction, truth, mask, 0.07) == pytest.approx(expected["bad"])
+    assert metrics.q25_100(prediction, truth, mask) == pytest.approx(expected["q25"], rel=1e-6)
+
+
+def test_against_awk():
+    r"""Numbers computed by another program (mawk 1.3.4, double precision) from the formula below.
+
+    awk 'BEGIN { for (i = 0; i < 400; i++) { e = 0.2*sin(i)*sin(i)*sin(i); if (e < 0) e = -e;
+         s += e*e; if (e > 0.07) b++; if (e > 0.01) c++; print e > "errors" }
+         printf "%.6f %.2f %.2f\n", 100*s/400, 100*b/400, 100*c/400 }'
+    sort -g errors | sed -n 101p      # index int(0.25 * 400) = 100, counted from 0
+    """
+    steps = np.arange(400).reshape(20, 20)
+    prediction = (0.2 * np.sin(steps) ** 3).astype(np.float32)
+    truth = np.zeros_like(prediction)
+    mask = np.ones(truth.shape, dtype=bool)
+    assert metrics.mse_100(prediction, truth, mask) == pytest.approx(1.246908, abs=2e-6)
+    assert metrics.bad_pix(prediction, truth, mask, 0.07) == pytest.approx(50.00)
+    assert metrics.bad_pix(prediction, truth, mask, 0.01) == pytest.approx(76.00)
+    assert metrics.q25_100(prediction, truth, mask) == pytest.approx(1.16625, abs=1e-4)
