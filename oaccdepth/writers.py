@@ -1,0 +1,278 @@
+"""DisparityMap or occlusion masks -> a folder of files, each whole or not at all.
+
+`run.json` (of masks: `masks.json`) is written last: a folder that has it holds a finished result.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+
+from oaccdepth.disparity import DisparityMap, Provenance
+from oaccdepth.errors import InvalidOption
+from oaccdepth.lightfield import Camera, FloatArray
+from oaccdepth.options import Range
+from oaccdepth.output import prepare_folder, write_bytes, write_json
+from oaccdepth.pfm import write_pfm
+from oaccdepth.pictures import (
+    COLORMAPS,
+    as_bytes,
+    check_colormap,
+    choose_range,
+    colourise,
+    contact_sheet,
+    with_colour_bar,
+    write_png,
+)
+
+RUN_FILE = "run.json"
+MASKS_FILE = "masks.json"  # of another name, so that masks and disparity can share a folder
+
+# Always written, and what each holds.
+FILES = {
+    "disparity.pfm": "disparity of the centre view [px per view step], float32; nearer is larger",
+    "disparity.png": "the same in colours, with a colour bar",
+    "confidence.png": "confidence, 8 bit: 0 is none, 255 is full",
+}
+# Written on request: format -> file and what it holds.
+FORMATS = {
+    "npy": ("disparity.npy", "disparity [px], a float32 NumPy array"),
+    "png16": ("disparity_16bit.png", "disparity, 16 bit; see 'png16' for scale and offset"),
+    "depth": ("depth.pfm", "depth along the camera's axis [mm], float32"),
+    "ply": ("points.ply", "point cloud; its header says the unit"),
+}
+
+
+def output_names(formats: Sequence[str] = ()) -> list[str]:
+    """Names of the files that `write` makes, in the order in which they appear."""
+    return [*FILES, *(FORMATS[name][0] for name in FORMATS if name in formats), RUN_FILE]
+
+
+def prepare(
+    folder: Path | str,
+    *,
+    formats: Sequence[str] = (),
+    colormap: str = COLORMAPS[0],
+    camera: Camera | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Make the folder and check all that `write` needs, before the long work starts.
+
+    Raises
+    ------
+    InvalidOption
+        A format or colour map that does not exist, or depth without a camera.
+    OutputExists, UnwritableOutput
+        The folder already holds a result, or cannot be written to.
+    """
+    check_colormap(colormap)
+    for name in formats:
+        if name not in FORMATS:
+            raise InvalidOption(f"--format {name}: no such format. Use {', '.join(FORMATS)}.")
+    if "depth" in formats and camera is None:
+        raise InvalidOption(
+            "--format depth: the input says nothing about its camera, so disparity cannot become "
+            "depth. Add a parameters.cfg with baseline, focal length and sensor size, or leave "
+            "this format out."
+        )
+    prepare_folder(Path(folder), output_names(formats), overwrite)
+
+
+def write(
+    result: DisparityMap,
+    folder: Path | str,
+    *,
+    formats: Sequence[str] = (),
+    colormap: str = COLORMAPS[0],
+    value_range: Range | None = None,
+    overwrite: bool = False,
+    centre: FloatArray | None = None,
+) -> list[Path]:
+    """Write a disparity map as PFM and pictures, with `run.json` beside it; return the paths.
+
+    Parameters
+    ----------
+    formats
+        Further files: any of npy, png16, depth, ply.
+    value_range
+        Disparities [px] at the ends of the colour bar; None: what occurs.
+    centre
+        The centre view, (h, w, c) in [0, 1]: colours of the point cloud.
+    """
+    folder = Path(folder)
+    prepare(folder, formats=formats, colormap=colormap, camera=result.camera, overwrite=overwrite)
+    _remove_previous(folder)
+    shown = value_range or choose_range(result.disparity)
+    coloured = colourise(result.disparity, shown, colormap)
+    write_pfm(folder / "disparity.pfm", result.disparity)
+    write_png(folder / "disparity.png", with_colour_bar(coloured, shown, colormap))
+    write_png(folder / "confidence.png", as_bytes(np.nan_to_num(result.confidence)))
+    details: dict[str, Any] = {"colours": {"colormap": colormap, "range": list(shown)}}
+    for name in FORMATS:
+        if name in formats:
+            details |= _write_format(name, folder / FORMATS[name][0], result, centre)
+    names = output_names(formats)
+    about = FILES | dict(FORMATS.values())
+    _write_run(
+        folder / RUN_FILE,
+        result.made_with,
+        {
+            "result": _summary(result),
+            "files": {name: about[name] for name in names if name != RUN_FILE},
+            **details,
+        },
+    )
+    return [folder / name for name in names]
+
+
+def _write_format(
+    name: str, path: Path, result: DisparityMap, centre: FloatArray | None
+) -> dict[str, Any]:
+    """Write one of FORMATS; return what `run.json` must say for it to be read."""
+    if name == "npy":
+        write_bytes(path, _saved(np.save, result.disparity))
+    elif name == "png16":
+        return {"png16": _write_png16(path, result.disparity)}
+    elif name == "depth":
+        depth = result.depth_mm()
+        assert depth is not None  # `prepare` has checked the camera
+        write_pfm(path, depth)
+    else:
+        from oaccdepth.geometry import write_ply
+
+        write_ply(path, result, centre)
+    return {}
+
+
+def _write_png16(path: Path, disparity: FloatArray) -> dict[str, Any]:
+    """Spread the disparities over 1..65535; 0 is for those that are not finite."""
+    finite = np.isfinite(disparity)
+    low, high = (
+        (float(disparity[finite].min()), float(disparity[finite].max()))
+        if finite.any()
+        else (0.0, 0.0)
+    )
+    scale = max(high - low, 1e-6) / 65534
+    steps = np.rint((np.where(finite, disparity, low).astype(np.float64) - low) / scale)
+    write_png(path, np.where(finite, steps + 1, 0).astype(np.uint16))
+    return {
+        "file": path.name,
+        "scale": scale,
+        "offset": low - scale,
+        "meaning": "disparity [px] = value * scale + offset; value 0: not known",
+    }
+
+
+def mask_names(grid: tuple[int, int]) -> list[str]:
+    """Names of the files that `write_masks` makes for one pass."""
+    views = [f"mask_{u:02d}_{v:02d}.png" for u, v in np.ndindex(*grid)]
+    return [*views, "contact_sheet.png", "visibility.png", "masks.npz"]
+
+
+def prepare_masks(
+    folder: Path | str, passes: Sequence[str], grid: tuple[int, int], *, overwrite: bool = False
+) -> None:
+    """Make the folder and check all that `write_masks` needs, before the long work starts."""
+    names = [str(PurePath(name, file)) for name in passes for file in mask_names(grid)]
+    prepare_folder(Path(folder), [*names, MASKS_FILE], overwrite)
+
+
+def write_masks(
+    passes: Mapping[str, FloatArray],
+    folder: Path | str,
+    *,
+    made_with: Provenance | None = None,
+    overwrite: bool = False,
+) -> list[Path]:
+    """Write occlusion masks for inspection; return the paths.
+
+    Parameters
+    ----------
+    passes
+        Masks (u, v, h, w) in [0, 1] of each pass, under the name of the sub-folder that they go to;
+        "." is the folder itself.
+    """
+    folder = Path(folder)
+    grid = next(iter(passes.values())).shape[:2]
+    prepare_masks(folder, list(passes), (grid[0], grid[1]), overwrite=overwrite)
+    (folder / MASKS_FILE).unlink(missing_ok=True)
+    paths = []
+    for name, masks in passes.items():
+        paths += _write_pass(masks, folder / name)
+    summary = {
+        name: {"mean_visibility": round(float(masks.mean()), 6)} for name, masks in passes.items()
+    }
+    about = {
+        "mask_UU_VV.png": "mask of the view in row UU, column VV, 8 bit: 255 is seen, 0 is hidden",
+        "contact_sheet.png": "the masks of all views in their grid",
+        "visibility.png": "mean over the views, 8 bit",
+        "masks.npz": "array 'masks', (u, v, h, w) float32 in [0, 1]",
+    }
+    details = {"grid": list(grid), "passes": summary, "files": about}
+    _write_run(folder / MASKS_FILE, made_with or Provenance(), details)
+    return [*paths, folder / MASKS_FILE]
+
+
+def _write_pass(masks: FloatArray, folder: Path) -> list[Path]:
+    pictures = as_bytes(masks)  # (u, v, h, w)
+    for u, v in np.ndindex(masks.shape[:2]):
+        write_png(folder / f"mask_{u:02d}_{v:02d}.png", pictures[u, v])
+    write_png(folder / "contact_sheet.png", contact_sheet(pictures))
+    write_png(folder / "visibility.png", as_bytes(masks.mean(axis=(0, 1))))
+    masks = np.ascontiguousarray(masks, np.float32)
+    write_bytes(folder / "masks.npz", _saved(np.savez_compressed, masks=masks))
+    return [folder / name for name in mask_names((masks.shape[0], masks.shape[1]))]
+
+
+def _saved(save: Callable[..., None], *arrays: FloatArray, **named: FloatArray) -> bytes:
+    """Bytes that one of NumPy's functions writes."""
+    buffer = io.BytesIO()
+    save(buffer, *arrays, **named)
+    return buffer.getvalue()
+
+
+def _summary(result: DisparityMap) -> dict[str, Any]:
+    finite = result.disparity[np.isfinite(result.disparity)]
+    has_any = finite.size > 0
+    return {
+        "resolution": list(result.disparity.shape),
+        "min_px": round(float(finite.min()), 6) if has_any else None,
+        "max_px": round(float(finite.max()), 6) if has_any else None,
+        "mean_px": round(float(finite.mean()), 6) if has_any else None,
+        "mean_confidence": round(float(np.nan_to_num(result.confidence).mean()), 6),
+    }
+
+
+def _write_run(path: Path, made_with: Provenance, details: dict[str, Any]) -> None:
+    write_json(path, _shareable(asdict(made_with) | details))
+
+
+def _shareable(value: Any) -> Any:
+    """Leave the user's folders out: of an absolute path only the name stays."""
+    if isinstance(value, dict):
+        return {key: _shareable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shareable(item) for item in value]
+    if isinstance(value, PurePath) or (isinstance(value, str) and PurePath(value).is_absolute()):
+        return PurePath(value).name
+    return value
+
+
+def _remove_previous(folder: Path) -> None:
+    """Remove what an earlier run says it wrote here, so that no file of it stays behind."""
+    run = folder / RUN_FILE
+    if not run.exists():
+        return
+    try:
+        earlier = json.loads(run.read_text(encoding="utf-8"))["files"]
+    except (OSError, ValueError, KeyError, TypeError):
+        earlier = {}  # not ours: only the files of the same names are replaced
+    run.unlink(missing_ok=True)
+    for name in set(output_names(list(FORMATS))) & set(earlier):
+        (folder / name).unlink(missing_ok=True)
