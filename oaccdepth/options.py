@@ -40,3 +40,42 @@ class EstimateOptions:
     keep_masks: bool = False  # occlusion masks of the last pass
     keep_passes: bool = False  # disparity (and masks, if kept) of every pass
     keep_evidence: bool = False  # matching evidence over disparity, for the viewer
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """How to train; the schedule runs over `steps`, or over `minutes` of training."""
+
+    preset: str = "fast"  # fast, paper
+    steps: int | None = None
+    minutes: float | None = None
+    batch: int = 8  # patches a step, of each process
+    patch: int = 64  # px on a side
+    learning_rate: float = 2e-3  # at the end of the warm-up
+    warm_up: int = 200  # steps
+    weight_decay: float = 1e-4
+    clip: float = 1.0  # largest norm of the gradient
+    average: float = 0.999  # of the weights' exponential moving average
+    first_pass_share: float = 0.0  # of the schedule, trained with the first pass alone
+    iterations: int = 2  # passes in training
+    synthetic: float = 0.0  # share of the patches that are rendered, not from DATA
+    seed: int = 0
+    workers: int = 1  # processes that prepare patches; 0: none, in the loop itself
+    initial: str | None = None  # weights to begin with
+    checkpoint_minutes: float = 5.0
+    validate_steps: int = 1000  # 0: never
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """Which light fields of a folder to do, and where."""
+
+    include: tuple[str, ...] = ()  # patterns of scenes to do, such as "training/*"; empty: all
+    exclude: tuple[str, ...] = ()  # patterns of scenes to leave out
+    limit: int | None = None  # the first N scenes only
+    redo: bool = False  # also what is done already
+    jobs: int | None = None  # processes; None: one here, one per GPU or four CPUs on a cluster
+    ray: str | None = None  # address of a Ray cluster, "auto" or "local"
+    formats: tuple[str, ...] = ()  # files besides the usual: npy, png16, depth, ply
+    colormap: str = "viridis"
+    value_range: Range | None = None  # px, of the coloured picture; None: the map's own

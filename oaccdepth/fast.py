@@ -1,0 +1,390 @@
+"""FastNet, the compact occlusion-aware network: tensors in, tensors out; no files, no devices.
+
+Pass 1 sweeps integer disparities; every further pass looks again, at sub-pixel offsets around the
+answer of the last one, with the occlusion masks that this answer implies. What both feed to their
+3D hourglass is evidence, not intensity: the residual of every view to the centre pixel, and a
+saturating vote, so that occluders cannot outvote what is seen (docs/method.md).
+
+Views come as (b, u, v, h + 2*MARGIN, w + 2*MARGIN) grey in [0, 1]. A sample that must not vote
+(outside the frame, a view that does not exist, a vignetted pixel) holds ABSENT.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+ABSENT = -1e4  # far enough below 0 that bilinear sampling cannot dilute it into a picture's value
+SMALLEST_PRESENT = -1e-3
+ALIGNMENT = 8  # the hourglass halves the picture three times
+
+
+@dataclass(frozen=True)
+class FastConfig:
+    """The shape of the network; stored with its weights."""
+
+    grid: tuple[int, int] = (9, 9)
+    reach: int = 4  # disparities from -reach to reach [px]
+    channels: tuple[int, int, int, int] = (16, 32, 48, 64)  # full, half, quarter, eighth resolution
+    refine_channels: tuple[int, int, int, int] = (16, 24, 32, 48)
+    num_offsets: int = 5  # candidates around the last answer
+    smallest_step: float = 0.125  # between candidates [px]
+    largest_step: float = 0.5
+    vote_gain: float = 12.0  # residual at which a vote is full: 1 / gain
+    refine_vote_gain: float = 24.0
+    decay: float = 8.0  # q of the mask, Eq. 8
+    iterations: int = 2
+
+    @property
+    def margin(self) -> int:
+        """Pixels around the picture that a view may be shifted by."""
+        return self.reach * (max(self.grid) // 2)
+
+    @property
+    def num_levels(self) -> int:
+        """Disparities of the first pass."""
+        return 2 * self.reach + 1
+
+
+@dataclass
+class PassState:
+    """What a pass knows of each pixel, for the loss, the next pass and the caller."""
+
+    disparity: Tensor  # (b, h, w) [px]
+    spread: Tensor  # (b, h, w) [px]: how far apart its hypotheses lie
+    logits: Tensor  # (b, l, h, w)
+    candidates: Tensor  # (b, l, h, w) or (1, l, 1, 1) [px]
+    summary: Tensor  # (b, c, h, w) features at the answer
+    mask: Tensor | None = None  # (b, u*v, h, w) in [0, 1]: what the pass modulated with
+
+
+# A volume (b, c, l, h, w) is kept as (b*l, c, h, w) channels_last: the same memory as
+# channels_last_3d, so that 2D layers treat every level alike and 3D ones mix levels, without copies.
+
+
+class LevelConv(nn.Module):
+    """3x3x3 convolution over level, y, x; batch norm; activation; plus its input."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv3d(channels, channels, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(channels)
+
+    def forward(self, x: Tensor, num_levels: int) -> Tensor:
+        volume = x.unflatten(0, (-1, num_levels)).transpose(1, 2)  # (b, c, l, h, w), same memory
+        y = self.conv(volume).transpose(1, 2).flatten(0, 1)  # (b*l, c, h, w)
+        return x + F.leaky_relu(self.norm(y), 0.1, inplace=True)
+
+
+def normed(conv: nn.Module, channels: int) -> nn.Sequential:
+    """A convolution followed by batch norm and activation."""
+    return nn.Sequential(conv, nn.BatchNorm2d(channels), nn.LeakyReLU(0.1, inplace=True))
+
+
+class Hourglass(nn.Module):
+    """Mixes evidence over space and levels at half, quarter and eighth resolution."""
+
+    def __init__(self, full: int, half: int, quarter: int, eighth: int) -> None:
+        super().__init__()
+        self.to_half = normed(nn.Conv2d(full, half, 2, 2, bias=False), half)
+        self.half_in = LevelConv(half)
+        self.to_quarter = normed(nn.Conv2d(half, quarter, 2, 2, bias=False), quarter)
+        self.quarter_in = nn.ModuleList([LevelConv(quarter) for _ in range(2)])
+        self.to_eighth = normed(nn.Conv2d(quarter, eighth, 2, 2, bias=False), eighth)
+        self.eighth = nn.ModuleList([LevelConv(eighth) for _ in range(3)])
+        self.from_eighth = nn.Conv2d(eighth, quarter, 1)
+        self.quarter_out = LevelConv(quarter)
+        self.from_quarter = nn.Conv2d(quarter, half, 1)
+        self.half_out = LevelConv(half)
+        self.from_half = nn.ConvTranspose2d(half, full, 2, 2)
+        self.mix = normed(nn.Conv2d(full, full, 3, padding=1, bias=False), full)
+        self.out = nn.Conv2d(full, 1, 3, padding=1)
+        nn.init.zeros_(self.out.weight)  # at step 0 the network is a plane sweep
+        nn.init.zeros_(self.out.bias)  # type: ignore[arg-type]
+
+    def forward(self, x: Tensor, num_levels: int) -> tuple[Tensor, Tensor]:
+        """(b*l, full, h, w) to logits (b, l, h, w) and features (b, l, full, h, w)."""
+        half = self.half_in(self.to_half(x), num_levels)
+        quarter = self.to_quarter(half)
+        for layer in self.quarter_in:
+            quarter = layer(quarter, num_levels)
+        eighth = self.to_eighth(quarter)
+        for layer in self.eighth:
+            eighth = layer(eighth, num_levels)
+        quarter = quarter + enlarge(self.from_eighth(eighth))
+        half = half + enlarge(self.from_quarter(self.quarter_out(quarter, num_levels)))
+        x = self.mix(x + self.from_half(self.half_out(half, num_levels)))
+        return self.out(x).unflatten(0, (-1, num_levels))[:, :, 0], x.unflatten(0, (-1, num_levels))
+
+
+def enlarge(x: Tensor) -> Tensor:
+    """Twice the resolution, bilinear."""
+    return F.interpolate(x, scale_factor=2.0, mode="bilinear", align_corners=False)
+
+
+class Projection(nn.Module):
+    """Evidence of all views to a few channels: residuals, votes and, with masks, the masks."""
+
+    def __init__(self, kinds: int, grid: tuple[int, int], channels: int) -> None:
+        super().__init__()
+        bound = (3.0 / (kinds * grid[0] * grid[1])) ** 0.5
+        self.weight = nn.Parameter(torch.empty(channels, kinds, *grid).uniform_(-bound, bound))
+
+    def forward(self, evidence: Tensor, grid: tuple[int, int]) -> Tensor:
+        """(n, kinds*u*v, h, w) to (n, c, h, w) channels_last, for a grid of up to the full size."""
+        (full_u, full_v), (u, v) = self.weight.shape[2:], grid
+        top, left = (full_u - u) // 2, (full_v - v) // 2
+        weight = self.weight[:, :, top : top + u, left : left + v].flatten(1)  # (c, kinds*u*v)
+        n, _, h, w = evidence.shape
+        rows = evidence.flatten(2).transpose(1, 2)  # (n, h*w, kinds*u*v)
+        # bmm, because matmul with a shared matrix would copy the rows, the largest tensor here
+        y = torch.bmm(rows, weight.T.expand(n, -1, -1))  # (n, h*w, c)
+        return y.view(n, h, w, -1).permute(0, 3, 1, 2)
+
+
+class FastNet(nn.Module):
+    """The network of the bundled weights."""
+
+    def __init__(self, config: FastConfig = FastConfig()) -> None:  # noqa: B008 (frozen)
+        super().__init__()
+        self.config = config
+        full, refine_full = config.channels[0], config.refine_channels[0]
+        self.project = Projection(2, config.grid, full)
+        self.enter = nn.Sequential(nn.BatchNorm2d(full), nn.LeakyReLU(0.1, inplace=True))
+        self.hourglass = Hourglass(*config.channels)
+        self.context = nn.Sequential(
+            nn.Conv2d(1, 16, 3, padding=1),
+            nn.LeakyReLU(0.1, inplace=True),
+            nn.Conv2d(16, 16, 3, padding=1),
+            nn.LeakyReLU(0.1, inplace=True),
+            nn.Conv2d(16, full + refine_full, 3, padding=1),
+        )
+        self.beta = nn.Parameter(torch.tensor(8.0))
+        self.refine_project = Projection(2, config.grid, refine_full)
+        self.mask_project = Projection(1, config.grid, refine_full)
+        self.link = nn.Conv2d(full + 2, refine_full, 1)
+        self.belief = nn.Parameter(torch.zeros(refine_full))  # of a candidate, from the last pass
+        self.refine_enter = nn.Sequential(
+            nn.BatchNorm2d(refine_full), nn.LeakyReLU(0.1, inplace=True)
+        )
+        self.refine_hourglass = Hourglass(*config.refine_channels)
+        self.refine_beta = nn.Parameter(torch.tensor(8.0))
+        self.certainty = nn.Conv2d(refine_full + 2, 1, 1)
+
+    def forward(self, views: Tensor, iterations: int | None = None) -> list[PassState]:
+        """Every pass in turn; the last one's disparity is the answer."""
+        first, context = self.first_pass(views)
+        passes = [first]
+        for _ in range((iterations or self.config.iterations) - 1):
+            passes.append(self.refine(views, passes[-1], first, context))
+        return passes
+
+    def first_pass(self, views: Tensor) -> tuple[PassState, Tensor]:
+        """Plane sweep over the integer disparities, and the context that later passes reuse."""
+        config = self.config
+        context = self.context(self.centre(views)[:, None])  # (b, c + c', h, w)
+        own, later = context.split((config.channels[0], config.refine_channels[0]), 1)
+        evidence, prior = self.sweep_evidence(views)
+        x = self.project(evidence, tuple(views.shape[1:3]))  # (b*l, c, h, w)
+        x = self.enter(x + own.repeat_interleave(config.num_levels, 0))
+        logits, features = self.hourglass(x, config.num_levels)
+        logits = logits + self.beta * prior
+        levels = torch.arange(-config.reach, config.reach + 1, device=views.device)
+        return answer(
+            logits, levels.to(logits)[None, :, None, None], features, windowed=True
+        ), later
+
+    def refine(
+        self, views: Tensor, last: PassState, first: PassState, context: Tensor
+    ) -> PassState:
+        """One occlusion-aware, sub-pixel pass; the same weights serve every further one."""
+        config = self.config
+        candidates = self.choose_candidates(last)  # (b, n, h, w)
+        evidence, prior, mask, relative = self.warp_evidence(views, candidates)
+        grid = tuple(views.shape[1:3])
+        x = self.refine_project(evidence, grid)  # (b*n, c, h, w)
+        step = candidates[:, -1:] - candidates[:, :1]
+        about = torch.cat([first.summary, last.spread.detach()[:, None], step], 1)
+        shared = context + self.link(about) + self.mask_project(relative - 1, grid)
+        belief = interpolate_levels(first.logits, candidates + config.reach)  # (b, n, h, w)
+        x = x + shared.repeat_interleave(config.num_offsets, 0)
+        x = x + belief.flatten(0, 1)[:, None] * self.belief[:, None, None]
+        logits, features = self.refine_hourglass(self.refine_enter(x), config.num_offsets)
+        state = answer(logits + self.refine_beta * prior, candidates, features, windowed=False)
+        state.mask = mask
+        return state
+
+    def confidence(self, state: PassState) -> Tensor:
+        """Probability that the error is below 0.07 px, as a logit (b, h, w); a refined pass only."""
+        likely = torch.softmax(state.logits, 1).amax(1, keepdim=True)
+        about = torch.cat([state.summary, likely, state.spread[:, None]], 1).detach()
+        logit: Tensor = self.certainty(about)[:, 0]
+        return logit
+
+    def centre(self, views: Tensor) -> Tensor:
+        """The centre view without its margin (b, h, w); 0 where it is absent."""
+        margin = self.config.margin
+        u, v = views.shape[1] // 2, views.shape[2] // 2
+        return views[:, u, v, margin:-margin, margin:-margin].clamp(min=0)
+
+    @torch.no_grad()
+    def sweep_evidence(self, views: Tensor) -> tuple[Tensor, Tensor]:
+        """Residuals and votes at the integer disparities.
+
+        (b*l, 2*u*v, h, w), and the classical answer: minus the votes' mean, smoothed, (b, l, h, w).
+        """
+        config = self.config
+        centre = self.centre(views)[:, None, None]
+        b, u, v = views.shape[:3]
+        h, w = centre.shape[-2:]
+        evidence = views.new_empty(b, config.num_levels, 2, u, v, h, w)
+        prior = views.new_empty(b, config.num_levels, h, w)
+        complete = bool(views.amin() >= 0)
+        for index, d in enumerate(range(-config.reach, config.reach + 1)):
+            samples = angular_patch(views, d, config.margin)  # (b, u, v, h, w)
+            residual, votes = evidence[:, index, 0], evidence[:, index, 1]
+            prior[:, index] = compare(
+                samples, centre, config.vote_gain, complete, config.grid, residual, votes
+            )
+        prior = F.avg_pool2d(prior, 5, 1, 2, count_include_pad=False)
+        return evidence.view(b * config.num_levels, 2 * u * v, h, w), -prior
+
+    @torch.no_grad()
+    def choose_candidates(self, last: PassState) -> Tensor:
+        """Disparities around the last answer, wider apart where it was torn. (b, n, h, w)."""
+        config = self.config
+        step = last.spread.clamp(config.smallest_step, config.largest_step)[:, None]
+        half = config.num_offsets // 2
+        offsets = torch.arange(-half, half + 1, device=step.device).to(step)[None, :, None, None]
+        return (last.disparity[:, None] + step * offsets).clamp(-config.reach, config.reach)
+
+    @torch.no_grad()
+    def warp_evidence(
+        self, views: Tensor, candidates: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Residuals and votes at the candidates, modulated by the mask of the middle one.
+
+        (b*n, 2*u*v, h, w); the classical answer (b, n, h, w); the mask (b, u*v, h, w) in [0, 1],
+        and the same divided by its mean over the views.
+        """
+        config = self.config
+        centre = self.centre(views)[:, None]  # (b, 1, h, w)
+        samples = warp(views, candidates, config.margin)  # (b, n, u*v, h, w)
+        b, n, num_views, h, w = samples.shape
+        middle = samples[:, n // 2]
+        mask = (1 - (middle - centre).abs()).clamp(min=0) ** config.decay  # Eq. 8
+        mask[:, num_views // 2] = 1.0  # the centre view sees all of itself
+        mask *= middle >= SMALLEST_PRESENT
+        relative = mask / mask.mean(1, keepdim=True).clamp(min=1e-3)
+        evidence = views.new_empty(b, n, 2, num_views, h, w)
+        residual, votes = evidence[:, :, 0], evidence[:, :, 1]
+        torch.sub(samples, centre[:, None], out=residual)
+        residual.clamp_(-1, 1)
+        torch.abs(residual, out=votes)
+        votes.mul_(config.refine_vote_gain).clamp_(max=1).mul_(relative[:, None])
+        residual.mul_(4 * relative[:, None])
+        prior = F.avg_pool2d(votes.mean(2), 3, 1, 1, count_include_pad=False)
+        return evidence.view(b * n, 2 * num_views, h, w), -prior, mask, relative
+
+
+def angular_patch(views: Tensor, d: int, margin: int) -> Tensor:
+    """Every view sampled where the centre pixel goes at disparity d (Eq. 1): (b, u, v, h, w).
+
+    The sample of view (u, v) lies d*(u - uc) rows up and d*(v - vc) columns left. That is linear in
+    u and v, so the patch is a strided view of the array of views and nothing is copied: the paper's
+    dilated convolution, Eq. 4.
+    """
+    b, u, v, height, width = views.shape
+    sb, su, sv, sy, sx = views.stride()
+    start = views.storage_offset() + (margin + d * (u // 2)) * sy + (margin + d * (v // 2)) * sx
+    size = (b, u, v, height - 2 * margin, width - 2 * margin)
+    return views.as_strided(size, (sb, su - d * sy, sv - d * sx, sy, sx), start)
+
+
+def compare(
+    samples: Tensor,
+    centre: Tensor,
+    gain: float,
+    complete: bool,
+    grid: tuple[int, int],
+    residual: Tensor,
+    votes: Tensor,
+) -> Tensor:
+    """Fill in residuals and votes (b, u, v, h, w); return the votes' mean (b, h, w).
+
+    Absent samples do not vote, and dividing by the share of those present keeps the scale (Eq. 5).
+    """
+    torch.sub(samples, centre, out=residual)
+    torch.abs(residual, out=votes)
+    votes.mul_(gain).clamp_(max=1)
+    residual.mul_(4)
+    count = samples.shape[1] * samples.shape[2]
+    if complete and count == grid[0] * grid[1]:
+        return votes.mean((1, 2))
+    present = (samples >= SMALLEST_PRESENT).to(samples)
+    share = present.sum((1, 2), keepdim=True) / (grid[0] * grid[1])
+    present /= share.clamp(min=1e-3)
+    residual.clamp_(-4, 4).mul_(present)
+    votes.mul_(present)
+    return votes.sum((1, 2)) / (grid[0] * grid[1])
+
+
+def warp(views: Tensor, disparity: Tensor, margin: int) -> Tensor:
+    """All views sampled where each disparity says that the centre pixel went (Eq. 6).
+
+    Disparity (b, n, h, w) to samples (b, n, u*v, h, w); bilinear; ABSENT where a view is.
+    """
+    b, u, v, height, width = views.shape
+    n, h, w = disparity.shape[1:]
+    rows = torch.arange(h, device=views.device).to(views)[:, None] + margin
+    columns = torch.arange(w, device=views.device).to(views) + margin
+    step_u = (u // 2 - torch.arange(u, device=views.device)).to(views).repeat_interleave(v)
+    step_v = (v // 2 - torch.arange(v, device=views.device)).to(views).repeat(u)
+    samples = views.new_empty(b, n, u * v, h, w)
+    pictures = views.reshape(b * u * v, 1, height, width)
+    where = views.new_empty(b, u * v, h, w, 2)
+    for index in range(n):
+        d = disparity[:, index, None]  # (b, 1, h, w)
+        x = torch.addcmul(columns, step_v[:, None, None], d)
+        y = torch.addcmul(rows, step_u[:, None, None], d)
+        torch.mul(x, 2 / (width - 1), out=where[..., 0])
+        torch.mul(y, 2 / (height - 1), out=where[..., 1])
+        where -= 1
+        sampled = F.grid_sample(
+            pictures, where.flatten(0, 1), padding_mode="border", align_corners=True
+        )
+        samples[:, index] = sampled.view(b, u * v, h, w)
+    return samples
+
+
+def answer(logits: Tensor, candidates: Tensor, features: Tensor, windowed: bool) -> PassState:
+    """Disparity, spread and the features at the answer, from the logits of the candidates.
+
+    `windowed` takes the expectation over the best level and its neighbours only: between two
+    surfaces the mean of both is on neither. The spread is what the distribution's variance exceeds
+    that of a value between two neighbouring levels.
+    """
+    p = torch.softmax(logits, 1)
+    summary = torch.einsum("blhw,blchw->bchw", p, features)
+    step = candidates[:, 1:2] - candidates[:, :1]
+    mean = (p * candidates).sum(1, keepdim=True)
+    variance = (p * (candidates - mean) ** 2).sum(1, keepdim=True)
+    between = ((mean - candidates[:, :1]) / step.clamp(min=1e-6)).frac()
+    excess = variance - between * (1 - between) * step**2
+    spread = excess.clamp(min=1e-12).sqrt()[:, 0].detach()
+    if windowed:
+        best = logits.argmax(1, keepdim=True)
+        index = torch.arange(logits.shape[1], device=logits.device)[None, :, None, None]
+        near = p * ((index - best).abs() <= 1)
+        mean = (near * candidates).sum(1, keepdim=True) / near.sum(1, keepdim=True)
+    return PassState(mean[:, 0], spread, logits, candidates, summary)
+
+
+def interpolate_levels(logits: Tensor, position: Tensor) -> Tensor:
+    """Logits (b, l, h, w) at fractional level positions (b, n, h, w), linear."""
+    low = position.floor().clamp(0, logits.shape[1] - 2)
+    index = low.long()
+    return torch.lerp(logits.gather(1, index), logits.gather(1, index + 1), position - low)

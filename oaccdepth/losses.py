@@ -1,0 +1,63 @@
+"""What training minimises: tensors in, one number and its parts out."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from oaccdepth.fast import FastNet, PassState
+
+BAD = 0.07  # px: the benchmark's threshold
+
+
+class FastLoss(nn.Module):
+    """The fast network and its loss as one module, so that DistributedDataParallel can wrap it.
+
+    Every pass: the cross-entropy to the truth, split between its two neighbouring candidates (it
+    moves the answer from a wrong surface to the right one), the L1 error (it makes it exact), and
+    the share of bad pixels, softened. The last pass also learns how sure it may be.
+    """
+
+    def __init__(self, network: FastNet) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(
+        self, views: Tensor, truth: Tensor, valid: Tensor, iterations: int
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Loss, and its parts for the log."""
+        passes = self.network(views, iterations)
+        weight = valid.to(truth) / valid.sum().clamp(min=1)
+        loss = torch.zeros((), device=truth.device)
+        for state in passes:
+            error = (state.disparity - truth).abs()
+            soft_bad = error / (error + BAD)
+            part = error + 0.1 * soft_bad + split_cross_entropy(state, truth)
+            loss = loss + (part * weight).sum()
+        last = passes[-1]
+        error = (last.disparity - truth).abs().detach()
+        bad = (error > BAD).to(truth)
+        if iterations > 1:
+            sure = F.binary_cross_entropy_with_logits(
+                self.network.confidence(last), 1 - bad, reduction="none"
+            )
+            loss = loss + 0.1 * (sure * weight).sum()
+        parts = {
+            "l1_first": ((passes[0].disparity - truth).abs().detach() * weight).sum(),
+            "l1": (error * weight).sum(),
+            "bad": 100 * (bad * weight).sum(),
+        }
+        return loss, parts
+
+
+def split_cross_entropy(state: PassState, truth: Tensor) -> Tensor:
+    """Cross-entropy to the truth as a mixture of the two candidates around it: (b, h, w)."""
+    candidates = state.candidates
+    step = (candidates[:, 1:2] - candidates[:, :1]).clamp(min=1e-3)
+    position = ((truth[:, None] - candidates[:, :1]) / step).clamp(0, state.logits.shape[1] - 1)
+    low = position.floor().clamp(max=state.logits.shape[1] - 2)
+    share = (position - low)[:, 0]
+    index = low.long()
+    scores = F.log_softmax(state.logits, 1)
+    return -torch.lerp(scores.gather(1, index)[:, 0], scores.gather(1, index + 1)[:, 0], share)
