@@ -46,9 +46,10 @@ def write_json(path: Path, content: Any) -> None:
 
 def prepare_folder(folder: Path, names: Iterable[str], overwrite: bool) -> None:
     """Make the folder; refuse if one of the files to be written is already there."""
-    if folder.exists() and not folder.is_dir():
+    # os.path, because Path.exists() raises for a place that may not even be looked at.
+    if os.path.exists(folder) and not os.path.isdir(folder):
         raise UnwritableOutput(f"{folder}: is a file, expected a folder. Choose another --output.")
-    existing = sorted(name for name in names if (folder / name).exists())
+    existing = sorted(name for name in names if os.path.exists(folder / name))
     if existing and not overwrite:
         raise OutputExists(
             f"{folder}: already holds {existing[0]}"

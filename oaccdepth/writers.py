@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path, PurePath
 from typing import Any
@@ -16,7 +18,7 @@ import numpy as np
 
 from oaccdepth.disparity import DisparityMap, Provenance
 from oaccdepth.errors import InvalidOption
-from oaccdepth.lightfield import Camera, FloatArray
+from oaccdepth.lightfield import Camera, FloatArray, LightField, as_float
 from oaccdepth.options import Range
 from oaccdepth.output import prepare_folder, write_bytes, write_json
 from oaccdepth.pfm import write_pfm
@@ -32,6 +34,7 @@ from oaccdepth.pictures import (
 )
 
 RUN_FILE = "run.json"
+VIEWER_FILE = "view.html"
 MASKS_FILE = "masks.json"  # of another name, so that masks and disparity can share a folder
 
 # Always written, and what each holds.
@@ -61,8 +64,11 @@ def prepare(
     colormap: str = COLORMAPS[0],
     camera: Camera | None = None,
     overwrite: bool = False,
+    beside: Sequence[str] = (),
 ) -> None:
     """Make the folder and check all that `write` needs, before the long work starts.
+
+    `beside` names further files that the caller will write there.
 
     Raises
     ------
@@ -81,7 +87,21 @@ def prepare(
             "depth. Add a parameters.cfg with baseline, focal length and sensor size, or leave "
             "this format out."
         )
-    prepare_folder(Path(folder), output_names(formats), overwrite)
+    prepare_folder(Path(folder), [*output_names(formats), *beside], overwrite)
+
+
+@contextmanager
+def not_left_empty(folder: Path | str) -> Iterator[None]:
+    """If the work inside fails, take away the folders that it made, as far as they are empty."""
+    folder = Path(folder)
+    new = [place for place in (folder, *folder.parents) if not os.path.exists(place)]
+    try:
+        yield
+    except BaseException:
+        for place in new:
+            with suppress(OSError):  # never made, or no longer empty
+                place.rmdir()
+        raise
 
 
 def write(
@@ -93,6 +113,7 @@ def write(
     value_range: Range | None = None,
     overwrite: bool = False,
     centre: FloatArray | None = None,
+    beside: Mapping[str, str] | None = None,
 ) -> list[Path]:
     """Write a disparity map as PFM and pictures, with `run.json` beside it; return the paths.
 
@@ -104,10 +125,12 @@ def write(
         Disparities [px] at the ends of the colour bar; None: what occurs.
     centre
         The centre view, (h, w, c) in [0, 1]: colours of the point cloud.
+    beside
+        Names of files that the caller has put in the folder, and what they hold: for `run.json`.
     """
-    folder = Path(folder)
+    folder, beside = Path(folder), beside or {}
     prepare(folder, formats=formats, colormap=colormap, camera=result.camera, overwrite=overwrite)
-    _remove_previous(folder)
+    _remove_previous(folder, keep=beside)
     shown = value_range or choose_range(result.disparity)
     coloured = colourise(result.disparity, shown, colormap)
     write_pfm(folder / "disparity.pfm", result.disparity)
@@ -124,7 +147,7 @@ def write(
         result.made_with,
         {
             "result": _summary(result),
-            "files": {name: about[name] for name in names if name != RUN_FILE},
+            "files": {name: about[name] for name in names if name != RUN_FILE} | dict(beside),
             **details,
         },
     )
@@ -175,12 +198,12 @@ def mask_names(grid: tuple[int, int]) -> list[str]:
     return [*views, "contact_sheet.png", "visibility.png", "masks.npz"]
 
 
-def prepare_masks(
-    folder: Path | str, passes: Sequence[str], grid: tuple[int, int], *, overwrite: bool = False
-) -> None:
-    """Make the folder and check all that `write_masks` needs, before the long work starts."""
-    names = [str(PurePath(name, file)) for name in passes for file in mask_names(grid)]
-    prepare_folder(Path(folder), [*names, MASKS_FILE], overwrite)
+def prepare_masks(folder: Path | str, grid: tuple[int, int], *, overwrite: bool = False) -> None:
+    """Make the folder and check all that `write_masks` needs, before the long work starts.
+
+    The number of passes is not known yet; a finished result is recognised by its last file.
+    """
+    prepare_folder(Path(folder), [*mask_names(grid), MASKS_FILE], overwrite)
 
 
 def write_masks(
@@ -200,7 +223,7 @@ def write_masks(
     """
     folder = Path(folder)
     grid = next(iter(passes.values())).shape[:2]
-    prepare_masks(folder, list(passes), (grid[0], grid[1]), overwrite=overwrite)
+    prepare_masks(folder, (grid[0], grid[1]), overwrite=overwrite)
     (folder / MASKS_FILE).unlink(missing_ok=True)
     paths = []
     for name, masks in passes.items():
@@ -230,6 +253,53 @@ def _write_pass(masks: FloatArray, folder: Path) -> list[Path]:
     return [folder / name for name in mask_names((masks.shape[0], masks.shape[1]))]
 
 
+def write_scene(
+    light_field: LightField, folder: Path | str, truth: FloatArray | None = None
+) -> list[Path]:
+    """Write a light field as a scene of the HCI benchmark: 8-bit views, camera, ground truth.
+
+    Files that are there are replaced. `truth` is the disparity of the centre view, (h, w) [px].
+    """
+    folder = Path(folder)
+    paths = []
+    for index, (u, v) in enumerate(np.ndindex(*light_field.grid)):
+        view = as_bytes(as_float(light_field.views[u, v]))
+        paths.append(folder / f"input_Cam{index:03d}.png")
+        write_png(paths[-1], view if view.shape[-1] == 3 else view[..., 0])
+    if truth is not None:
+        paths.append(folder / "gt_disp_lowres.pfm")
+        write_pfm(paths[-1], truth)
+    if light_field.camera is not None:
+        paths.append(folder / "parameters.cfg")
+        write_bytes(paths[-1], _parameters(light_field, light_field.camera, truth).encode())
+    return paths
+
+
+def _parameters(light_field: LightField, camera: Camera, truth: FloatArray | None) -> str:
+    """What `parameters.cfg` of a scene says, as far as readers use it."""
+    (rows, columns), (height, width) = light_field.grid, light_field.resolution
+    lines = [
+        "[intrinsics]",
+        f"focal_length_mm = {camera.focal_mm}",
+        f"image_resolution_x_px = {width}",
+        f"image_resolution_y_px = {height}",
+        f"sensor_size_mm = {camera.sensor_mm}",
+        "",
+        "[extrinsics]",
+        f"num_cams_x = {columns}",
+        f"num_cams_y = {rows}",
+        f"baseline_mm = {camera.baseline_mm}",
+        f"focus_distance_m = {camera.focus_mm / 1000}",
+        "",
+        "[meta]",
+        f"scene = {light_field.source}",
+    ]
+    if truth is not None:
+        lines.append(f"disp_min = {np.floor(truth.min() * 10) / 10:.1f}")
+        lines.append(f"disp_max = {np.ceil(truth.max() * 10) / 10:.1f}")
+    return "\n".join(lines) + "\n"
+
+
 def _saved(save: Callable[..., None], *arrays: FloatArray, **named: FloatArray) -> bytes:
     """Bytes that one of NumPy's functions writes."""
     buffer = io.BytesIO()
@@ -250,21 +320,24 @@ def _summary(result: DisparityMap) -> dict[str, Any]:
 
 
 def _write_run(path: Path, made_with: Provenance, details: dict[str, Any]) -> None:
-    write_json(path, _shareable(asdict(made_with) | details))
+    known = {key: value for key, value in asdict(made_with).items() if value not in ({}, ())}
+    write_json(path, _shareable(known | details))
 
 
 def _shareable(value: Any) -> Any:
-    """Leave the user's folders out: of an absolute path only the name stays."""
+    """Leave the user's folders out: of every absolute path only the name stays."""
     if isinstance(value, dict):
         return {key: _shareable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_shareable(item) for item in value]
+    if isinstance(value, str) and ": " in value:  # a sentence
+        return " ".join(_shareable(word) for word in value.split(" "))
     if isinstance(value, PurePath) or (isinstance(value, str) and PurePath(value).is_absolute()):
         return PurePath(value).name
     return value
 
 
-def _remove_previous(folder: Path) -> None:
+def _remove_previous(folder: Path, keep: Mapping[str, str]) -> None:
     """Remove what an earlier run says it wrote here, so that no file of it stays behind."""
     run = folder / RUN_FILE
     if not run.exists():
@@ -274,5 +347,5 @@ def _remove_previous(folder: Path) -> None:
     except (OSError, ValueError, KeyError, TypeError):
         earlier = {}  # not ours: only the files of the same names are replaced
     run.unlink(missing_ok=True)
-    for name in set(output_names(list(FORMATS))) & set(earlier):
+    for name in {*output_names(list(FORMATS)), VIEWER_FILE} & set(earlier) - set(keep):
         (folder / name).unlink(missing_ok=True)

@@ -1,0 +1,125 @@
+"""`oaccdepth demo`: everything once, on a small rendered scene whose disparity is known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from oaccdepth.commands import (
+    AsJson,
+    Device,
+    Overwrite,
+    Quiet,
+    Verbose,
+    Weights,
+    configure_logging,
+    progress_bar,
+)
+from oaccdepth.commands.estimating import print_notes, write_page
+from oaccdepth.options import EstimateOptions
+
+if TYPE_CHECKING:
+    from oaccdepth.disparity import DisparityMap
+    from oaccdepth.synthetic import SyntheticScene
+
+FOLDER = Path("oaccdepth-demo")
+SCENE, MASKS = "scene", "masks"  # sub-folders
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(demo)
+
+
+def demo(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="OUT", help="Where to write.")
+    ] = FOLDER,
+    overwrite: Overwrite = False,
+    weights: Weights = EstimateOptions.weights,
+    device: Device = EstimateOptions.device,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Try everything, without any data.
+
+    Renders a small light field, estimates its disparity, compares it with the truth and writes all
+    kinds of output.
+    """
+    from oaccdepth import inference, synthetic, writers
+
+    configure_logging(quiet, verbose)
+    options = EstimateOptions(weights=weights, device=device, keep_masks=True, keep_evidence=True)
+    settings: dict[str, Any] = {"formats": list(writers.FORMATS), "overwrite": overwrite}
+    with writers.not_left_empty(output), progress_bar(quiet) as progress:
+        writers.prepare(
+            output, camera=synthetic.DEMO_CAMERA, beside=[writers.VIEWER_FILE], **settings
+        )
+        progress("rendering", 0.0)
+        scene = synthetic.demo_scene()
+        result = inference.estimate(scene.light_field, options, progress=progress)
+        progress("writing", 0.0)
+        _write_all(scene, result, output, settings)
+    print_notes(result.made_with.notes, quiet)
+    scores = _score(scene, result)
+    if as_json:
+        typer.echo(json.dumps({"output": str(output), **scores}, indent=2))
+    elif not quiet:
+        _print_result(scores, result, output)
+
+
+def _write_all(
+    scene: SyntheticScene, result: DisparityMap, output: Path, settings: dict[str, Any]
+) -> None:
+    from oaccdepth import writers
+
+    assert result.masks is not None  # asked for by keep_masks
+    writers.write_scene(scene.light_field, output / SCENE, scene.disparity)
+    writers.write_masks(
+        {".": result.masks}, output / MASKS, made_with=result.made_with, overwrite=True
+    )
+    beside = write_page(output, scene.light_field, result, scene.disparity)
+    writers.write(result, output, centre=scene.light_field.centre, beside=beside, **settings)
+
+
+def _score(scene: SyntheticScene, result: DisparityMap) -> dict[str, float]:
+    """The benchmark's scores, with its border of 15 px, and how far the masks are right."""
+    from oaccdepth import metrics
+
+    assert result.masks is not None  # asked for by keep_masks
+    scored = metrics.scored_pixels(scene.disparity)
+    agreeing = (result.masks > 0.5) == scene.visibility
+    return {
+        "mse_100": metrics.mse_100(result.disparity, scene.disparity, scored),
+        "badpix_007": metrics.bad_pix(result.disparity, scene.disparity, scored, 0.07),
+        "masks_right_percent": 100 * float(agreeing[:, :, scored].mean()),
+        "seconds": sum(result.made_with.seconds.values()),
+    }
+
+
+def _print_result(scores: dict[str, float], result: DisparityMap, output: Path) -> None:
+    made = result.made_with
+    height, width = result.disparity.shape
+    typer.echo(
+        f"9x9 views of {width}x{height} px, {scores['seconds']:.1f} s on {made.device} "
+        f"with weights {made.weights}\n"
+        f"\n"
+        f"MSE x100      {scores['mse_100']:8.3f}\n"
+        f"BadPix 0.07   {scores['badpix_007']:8.2f} %\n"
+        f"masks right   {scores['masks_right_percent']:8.2f} %\n"
+        f"\n"
+        f"Look at\n"
+        f"  {output / 'view.html'}  (in a browser)\n"
+        f"  {output / 'disparity.png'}\n"
+        f"  {output / MASKS / 'contact_sheet.png'}\n"
+        f"  {output / 'points.ply'}\n"
+        f"\n"
+        f"Next\n"
+        f"  oaccdepth info {output / SCENE}\n"
+        f"  oaccdepth evaluate {output / 'disparity.pfm'} {output / SCENE}\n"
+        f"  oaccdepth estimate YOUR_LIGHT_FIELD -o OUT"
+    )

@@ -1,0 +1,149 @@
+"""`oaccdepth masks`: the occlusion masks of every view, for inspection."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from oaccdepth.commands import (
+    AsJson,
+    Device,
+    Input,
+    Output,
+    Overwrite,
+    Quiet,
+    ReportProgress,
+    Verbose,
+    Weights,
+    configure_logging,
+    plural,
+    progress_bar,
+)
+from oaccdepth.commands.estimating import (
+    DisparityRange,
+    Iterations,
+    Precision,
+    Tile,
+    describe,
+    estimate_options,
+    print_message,
+    print_notes,
+)
+from oaccdepth.commands.reading import takes_read_options
+from oaccdepth.errors import InvalidOption
+from oaccdepth.options import EstimateOptions, ReadOptions
+
+if TYPE_CHECKING:
+    from oaccdepth.disparity import Provenance
+    from oaccdepth.lightfield import FloatArray, LightField
+
+    Masks = tuple[dict[str, FloatArray], Provenance]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(masks)
+
+
+@takes_read_options
+def masks(
+    path: Input,
+    output: Output,
+    overwrite: Overwrite = False,
+    disparity: Annotated[
+        Path | None,
+        typer.Option(
+            "--disparity",
+            metavar="FILE.pfm",
+            help="Masks that this disparity map implies (ground truth, say); nothing is estimated.",
+        ),
+    ] = None,
+    all_passes: Annotated[
+        bool, typer.Option("--all-passes", help="Masks of every pass: pass_1, pass_2, ...")
+    ] = False,
+    weights: Weights = EstimateOptions.weights,
+    device: Device = EstimateOptions.device,
+    iterations: Iterations = EstimateOptions.iterations,
+    tile: Tile = EstimateOptions.tile,
+    precision: Precision = EstimateOptions.precision,
+    disparity_range: DisparityRange = "auto",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    *,
+    reading: ReadOptions,
+) -> None:
+    """Show which views see each point of the centre view.
+
+    Writes a picture per view (white: seen, black: hidden, outside or missing), a contact sheet of
+    all of them, visibility.png (mean over the views) and masks.npz to the folder OUT.
+    """
+    from oaccdepth import readers, writers
+
+    configure_logging(quiet, verbose)
+    if disparity is not None and all_passes:
+        raise InvalidOption("--all-passes and --disparity exclude one another: choose one.")
+    options = estimate_options(
+        weights=weights,
+        device=device,
+        iterations=iterations,
+        tile=tile,
+        precision=precision,
+        disparity_range=disparity_range,
+        keep_masks=True,
+        keep_passes=all_passes,
+    )
+    light_field = readers.read(path, reading)
+    with writers.not_left_empty(output), progress_bar(quiet) as progress:
+        writers.prepare_masks(output, light_field.grid, overwrite=overwrite)
+        print_message(describe(light_field), quiet)
+        if disparity is not None:
+            passes, made_with = _implied(light_field, disparity)
+        else:
+            passes, made_with = _estimated(light_field, options, progress)
+        progress("writing", 0.0)
+        written = writers.write_masks(passes, output, made_with=made_with, overwrite=overwrite)
+    print_notes((*light_field.notes, *made_with.notes), quiet)
+    if as_json:
+        content = json.loads(written[-1].read_text(encoding="utf-8"))
+        typer.echo(json.dumps({"written": [str(file) for file in written], **content}, indent=2))
+    elif not quiet:
+        typer.echo(f"{output}: {plural(len(written), 'file')}")
+        for name, values in passes.items():
+            typer.echo(f"{output / name / 'contact_sheet.png'}: {values.mean():.1%} seen")
+
+
+def _implied(light_field: LightField, path: Path) -> Masks:
+    """Masks that a disparity map from a file implies."""
+    from oaccdepth import __version__, inference
+    from oaccdepth.disparity import Provenance
+    from oaccdepth.pfm import read_pfm
+
+    disparity = read_pfm(path)
+    if disparity.shape != light_field.resolution:
+        (height, width), (h, w) = disparity.shape, light_field.resolution
+        raise InvalidOption(
+            f"--disparity {path}: has {width}x{height} px, but the views have {w}x{h}. "
+            "Give a disparity map of the centre view."
+        )
+    made_with = Provenance(version=__version__, options={"disparity": path.name})
+    return {".": inference.masks_from_disparity(light_field, disparity)}, made_with
+
+
+def _estimated(
+    light_field: LightField, options: EstimateOptions, progress: ReportProgress
+) -> Masks:
+    """Masks of the last pass, or of every pass if they are kept."""
+    from oaccdepth import inference
+
+    result = inference.estimate(light_field, options, progress=progress)
+    if options.keep_passes:
+        numbered = enumerate(result.passes, start=1)
+        passes = {f"pass_{n}": one.masks for n, one in numbered if one.masks is not None}
+    else:
+        assert result.masks is not None  # asked for by keep_masks
+        passes = {".": result.masks}
+    return passes, result.made_with
