@@ -21,6 +21,7 @@ class Provenance:
     input: dict[str, Any] = field(default_factory=dict)  # source, format, grid, resolution, notes
     disparity_range: tuple[float, float] | None = None  # what was searched [px]
     notes: tuple[str, ...] = ()
+    batch: dict[str, Any] = field(default_factory=dict)  # by this `batch` knows that it is done
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from oaccdepth import metrics
+from oaccdepth import metrics, readers
 from oaccdepth.errors import InvalidPrediction, UnreadableFile
 from oaccdepth.lightfield import BoolArray, FloatArray
 from oaccdepth.pfm import read_pfm
@@ -107,9 +108,12 @@ def evaluate_files(prediction: Path, truth: Path, border: int = metrics.BORDER) 
     """Score one prediction: PFM files, or the folders that hold them."""
     if prediction.is_dir():
         prediction = prediction / PREDICTION
-    name = truth.name if truth.is_dir() else _scene_of(truth)
-    scored = evaluate_maps(name, read_pfm(prediction), _read_truth(truth), border)
-    return Evaluation((scored,), border)
+    is_file = truth.suffix.lower() == ".pfm"
+    name = _scene_of(truth) if is_file else truth.resolve().stem
+    values = read_pfm(truth) if is_file else _read_truth(truth)
+    if values is None:
+        raise UnreadableFile(f"{truth}: no ground truth lies there. Give a PFM file.")
+    return Evaluation((evaluate_maps(name, read_pfm(prediction), values, border),), border)
 
 
 def evaluate_folder(output: Path, dataset: Path, border: int = metrics.BORDER) -> Evaluation:
@@ -119,12 +123,16 @@ def evaluate_folder(output: Path, dataset: Path, border: int = metrics.BORDER) -
             raise UnreadableFile(f"{folder}: no such folder.")
     scores: list[Score] = []
     missing: list[str] = []
-    for folder in _scenes_with_truth(dataset):
-        prediction = find_prediction(output, folder.relative_to(dataset), folder.name)
-        if prediction is None:
-            missing.append(folder.name)
+    for name, source in name_scenes(dataset, _scenes(dataset)).items():
+        truth = _read_truth(source)
+        if truth is None:
             continue
-        scores.append(evaluate_maps(folder.name, read_pfm(prediction), _read_truth(folder), border))
+        scene = Path(name).name
+        prediction = find_prediction(output, name)
+        if prediction is None:
+            missing.append(scene)
+        else:
+            scores.append(evaluate_maps(scene, read_pfm(prediction), truth, border))
     if not scores:
         raise UnreadableFile(
             f"{output}: holds no prediction for the {len(missing)} scenes with ground truth under "
@@ -133,16 +141,33 @@ def evaluate_folder(output: Path, dataset: Path, border: int = metrics.BORDER) -
     return Evaluation(tuple(scores), border, tuple(missing))
 
 
-def find_prediction(output: Path, relative: Path, scene: str) -> Path | None:
-    """Where the prediction of a scene lies: at the same place as in the dataset, or by its name."""
-    for candidate in (
-        output / relative / PREDICTION,
-        output / relative.with_name(f"{scene}.pfm"),
-        output / scene / PREDICTION,
-        output / f"{scene}.pfm",
-    ):
-        if candidate.is_file():
-            return candidate
+def name_scenes(root: Path, sources: Sequence[Path]) -> dict[str, Path]:
+    """Name of each light field: its place under the root, without the ending of a file.
+
+    Two that differ in nothing else keep their endings.
+    """
+    relative = {
+        path: path.relative_to(root) if path != root else Path(root.name) for path in sources
+    }
+    short = {path: _without_ending(path, name) for path, name in relative.items()}
+    times = Counter(short.values())
+    return {
+        (short[path] if times[short[path]] == 1 else relative[path]).as_posix(): path
+        for path in sources
+    }
+
+
+def _without_ending(path: Path, name: Path) -> Path:
+    return name.with_suffix("") if path.is_file() else name
+
+
+def find_prediction(output: Path, name: str) -> Path | None:
+    """Where the prediction of a scene lies: at its place in the dataset, or anywhere by name."""
+    scene = Path(name).name
+    for stem in (name, scene):
+        for candidate in (output / stem / PREDICTION, output / f"{stem}.pfm"):
+            if candidate.is_file():
+                return candidate
     found = sorted({*output.rglob(f"{scene}/{PREDICTION}"), *output.rglob(f"{scene}.pfm")})
     if len(found) > 1:
         raise InvalidPrediction(
@@ -152,13 +177,18 @@ def find_prediction(output: Path, relative: Path, scene: str) -> Path | None:
     return found[0] if found else None
 
 
-def _scenes_with_truth(dataset: Path) -> list[Path]:
-    return sorted(path.parent for path in dataset.rglob(GROUND_TRUTH))
+def _scenes(dataset: Path) -> list[Path]:
+    """Every light field, and every folder of ground truth alone."""
+    folders = {path.parent for path in dataset.rglob(GROUND_TRUTH)}
+    return sorted(folders.union(readers.find(dataset)))
 
 
-def _read_truth(path: Path) -> FloatArray:
-    """Ground truth from its file, or from the scene that it lies beside."""
-    return read_pfm(path / GROUND_TRUTH if path.is_dir() else path)
+def _read_truth(source: Path) -> FloatArray | None:
+    """Ground truth of a scene, where there is one."""
+    truth = readers.read_ground_truth(source)
+    if truth is None and (source / GROUND_TRUTH).is_file():
+        return read_pfm(source / GROUND_TRUTH)
+    return truth
 
 
 def _scene_of(truth: Path) -> str:
@@ -204,19 +234,20 @@ def as_json(evaluation: Evaluation, name: str) -> dict[str, Any]:
     return {
         "border": evaluation.border,
         "scenes": {
-            score.scene: {**_finite(score.values), "missing": score.missing}
+            score.scene: {**finite(score.values), "missing": score.missing}
             for score in evaluation.scores
         },
-        "mean": _finite(evaluation.mean),
+        "mean": finite(evaluation.mean),
         "without_prediction": list(evaluation.without_prediction),
         "published": {
             "scenes": scenes,
-            "mean": {method: _finite(values) for method, values in methods.items()},
+            "mean": {method: finite(values) for method, values in methods.items()},
         },
     }
 
 
-def _finite(values: Mapping[str, float]) -> dict[str, float | None]:
+def finite(values: Mapping[str, float]) -> dict[str, float | None]:
+    """For JSON, which has no infinity: None in its place."""
     return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
 

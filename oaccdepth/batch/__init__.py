@@ -1,0 +1,252 @@
+"""Many light fields: what to do, what is done, what failed; here, in processes or on a cluster.
+
+One light field is the matter of `job`, who does it that of `crew` (and `cluster`, with Ray).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from oaccdepth import __version__, evaluation, readers, writers
+from oaccdepth.batch.crew import Crew, LocalWorker, ProcessWorker, Worker
+from oaccdepth.batch.job import Job, Record, Report, Settings, earlier_record
+from oaccdepth.batch.report import remove_report, write_report
+from oaccdepth.errors import InvalidOption, UnreadableFile, UnwritableOutput
+from oaccdepth.options import BatchOptions, EstimateOptions, ReadOptions
+from oaccdepth.output import TEMPORARY
+
+logger = logging.getLogger(__name__)
+
+__all__ = ["Job", "Record", "Summary", "find_jobs", "plan_batch", "run_batch"]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How a batch went."""
+
+    records: tuple[Record, ...]  # in the order of the jobs, not of finishing
+    not_reached: tuple[str, ...] = ()  # scenes left when it was stopped with Ctrl-C
+
+    @property
+    def failed(self) -> list[Record]:
+        """Records of the scenes that failed."""
+        return [record for record in self.records if record.status == "failed"]
+
+
+def find_jobs(root: Path, output: Path, options: BatchOptions = BatchOptions()) -> list[Job]:
+    """Every light field under `root`, by name, and where its files go."""
+    if not root.exists():
+        raise UnreadableFile(f"{root}: no such folder. Give the folder that holds the scenes.")
+    root, output = root.resolve(), output.resolve()
+    found = readers.find(root)
+    sources = [path for path in found if not _is_result(path, root, output)]
+    if len(sources) < len(found):
+        count = len(found) - len(sources)
+        logger.warning("left out what is found under --output %s: %d in all.", output, count)
+    names = evaluation.name_scenes(root, sources)
+    jobs = [
+        Job(name, source, output / name)
+        for name, source in names.items()
+        if _is_wanted(name, options)
+    ]
+    if not jobs:
+        raise UnreadableFile(
+            f"{root}: no light field to do ({len(sources)} found). "
+            "`oaccdepth formats` lists what is recognised; --include and --exclude choose."
+        )
+    for job in jobs:
+        if job.folder in (job.source, *job.source.parents):
+            raise InvalidOption(
+                f"--output {output}: results would lie among the views of {job.scene}. "
+                "Choose another --output."
+            )
+    return jobs[: options.limit]
+
+
+def _is_result(path: Path, root: Path, output: Path) -> bool:
+    """Whether it lies in an output folder that is itself under the root."""
+    return root in output.parents and output in (path, *path.parents)
+
+
+def _is_wanted(name: str, options: BatchOptions) -> bool:
+    """Patterns match the whole name ("training/boxes") or its last part ("boxes")."""
+
+    def matches(patterns: Sequence[str]) -> bool:
+        return any(
+            fnmatchcase(text, pattern) for pattern in patterns for text in (name, Path(name).name)
+        )
+
+    return (not options.include or matches(options.include)) and not matches(options.exclude)
+
+
+def plan_batch(
+    root: Path,
+    output: Path,
+    options: BatchOptions = BatchOptions(),
+    reading: ReadOptions = ReadOptions(),
+    estimating: EstimateOptions = EstimateOptions(),
+) -> list[tuple[Job, bool]]:
+    """What `run_batch` would do: every light field, and whether it is done already."""
+    settings = make_settings(output, options, reading, estimating)
+    return [
+        (job, not options.redo and earlier_record(job, settings.made_from(job.source)) is not None)
+        for job in find_jobs(root, output, options)
+    ]
+
+
+def make_settings(
+    output: Path, options: BatchOptions, reading: ReadOptions, estimating: EstimateOptions
+) -> Settings:
+    """Gather what is the same for all light fields; bad weights are told here."""
+    from oaccdepth import checkpoint
+
+    return Settings(
+        reading=reading,
+        estimating=estimating,
+        formats=options.formats,
+        colormap=options.colormap,
+        value_range=options.value_range,
+        weights_sha256=checkpoint.sha256(checkpoint.find_weights(estimating.weights)),
+        redo=options.redo,
+        output=output.resolve(),
+    )
+
+
+def run_batch(
+    root: Path,
+    output: Path,
+    options: BatchOptions = BatchOptions(),
+    reading: ReadOptions = ReadOptions(),
+    estimating: EstimateOptions = EstimateOptions(),
+    *,
+    on_start: Callable[[int], None] = lambda count: None,
+    report: Report = lambda scene, stage, fraction: None,
+    on_record: Callable[[Record], None] = lambda record: None,
+) -> Summary:
+    """Estimate every light field under `root`, mirroring the tree under `output`.
+
+    A scene whose `run.json` says that it was made from the same input, options and weights is
+    skipped. One that fails is recorded, and the others go on. Ctrl-C ends the batch, not the
+    report.
+
+    Parameters
+    ----------
+    on_start
+        Called with the number of scenes.
+    report
+        Called from several threads: scene, what is going on, how much of it is done (0..1).
+    on_record
+        Called as each scene is finished.
+    """
+    jobs = find_jobs(root, output, options)
+    settings = make_settings(output, options, reading, estimating)
+    on_start(len(jobs))
+    return run_jobs(jobs, settings, options, report=report, on_record=on_record)
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    settings: Settings,
+    options: BatchOptions = BatchOptions(),
+    *,
+    report: Report = lambda scene, stage, fraction: None,
+    on_record: Callable[[Record], None] = lambda record: None,
+) -> Summary:
+    """Do the jobs, and write the report."""
+    # Told now, not for each scene; whether a camera is known for depth is a matter of the scene.
+    common = [name for name in settings.formats if name != "depth"]
+    writers.prepare(settings.output, formats=common, colormap=settings.colormap, overwrite=True)
+    records: dict[str, Record] = {}
+    with _claimed(settings.output):
+        remove_leftovers(settings.output)
+        remove_report(settings.output)
+        try:
+            for record in make_crew(settings, options, report).run(jobs):
+                records[record.scene] = record
+                on_record(record)
+        except KeyboardInterrupt:
+            remove_leftovers(settings.output)  # of workers that were ended
+        ordered = [records[job.scene] for job in jobs if job.scene in records]
+        not_reached = [job.scene for job in jobs if job.scene not in records]
+        write_report(settings.output, ordered, _about(settings, not_reached))
+    return Summary(tuple(ordered), tuple(not_reached))
+
+
+def _about(settings: Settings, not_reached: list[str]) -> dict[str, object]:
+    return {
+        "version": __version__,
+        "weights": Path(settings.estimating.weights).name,
+        "weights_sha256": settings.weights_sha256,
+        "not_reached": not_reached,
+    }
+
+
+def make_crew(settings: Settings, options: BatchOptions, report: Report) -> Crew:
+    """Who does the work: this process, several processes, or a Ray cluster."""
+    if options.ray is not None:
+        from oaccdepth.batch.cluster import make_ray_crew
+
+        return make_ray_crew(settings, options.ray, options.jobs, report)
+    jobs = options.jobs or 1
+    if jobs == 1:
+        return Crew(lambda place: LocalWorker(settings, report), 1)
+    devices = choose_devices(settings.estimating.device, jobs)
+    num_threads = max(1, (os.cpu_count() or 1) // jobs)
+
+    def hire(place: int) -> Worker:
+        estimating = replace(settings.estimating, device=devices[place])
+        return ProcessWorker(replace(settings, estimating=estimating), report, num_threads)
+
+    return Crew(hire, jobs)
+
+
+def choose_devices(device: str, jobs: int, num_gpus: int | None = None) -> list[str]:
+    """Device of each process: the GPUs in turn, where there are any and none was named."""
+    if device not in ("auto", "cuda"):
+        return [device] * jobs
+    if num_gpus is None:
+        import torch
+
+        num_gpus = torch.cuda.device_count()
+    return [f"cuda:{place % num_gpus}" if num_gpus else device for place in range(jobs)]
+
+
+@contextmanager
+def _claimed(output: Path) -> Iterator[None]:
+    """Keep a second batch out of the same folder; the claim ends with the process, however it ends.
+
+    The folder itself is locked, so no lock file can stay behind.
+    """
+    handle = os.open(output, os.O_RDONLY)
+    try:
+        _lock(handle, output)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int, output: Path) -> None:
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise UnwritableOutput(
+            f"{output}: another batch is writing here. Wait for it, or choose another --output."
+        ) from error
+    except OSError:  # a file system without locks
+        return
+
+
+def remove_leftovers(output: Path) -> None:
+    """Remove the temporary files of a run that was killed."""
+    for path in output.rglob(f".*{TEMPORARY}[0-9]*"):
+        path.unlink(missing_ok=True)

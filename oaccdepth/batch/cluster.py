@@ -1,0 +1,156 @@
+"""Workers on a Ray cluster: each a pipeline with a GPU, or a few CPUs, somewhere on it.
+
+ROOT and OUT are on storage that every machine sees under the same path, and oaccdepth is installed
+on every machine.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
+
+from oaccdepth.batch.crew import IN_FLIGHT, Crew, Worker, WorkerDied
+from oaccdepth.batch.job import Job, Pipeline, Record, Report, Settings
+from oaccdepth.errors import DeviceUnavailable, MissingDependency, OaccDepthError
+
+CPUS_PER_WORKER = 4  # where there is no GPU; the network gains little from more
+
+
+def make_ray_crew(settings: Settings, address: str, jobs: int | None, report: Report) -> Crew:
+    """Workers on the cluster at `address` ("auto": the one of this machine; "local": a new one)."""
+    ray = _connect(address)
+    resources = ray.cluster_resources()
+    needs, possible = choose_resources(settings.estimating.device, resources)
+    if needs.get("num_gpus"):  # Ray shows each worker its own GPU only
+        settings = replace(settings, estimating=replace(settings.estimating, device="cuda"))
+
+    def hire(place: int) -> Worker:
+        return RayWorker(settings, needs, report)
+
+    return Crew(hire, jobs or possible)
+
+
+def choose_resources(device: str, resources: dict[str, float]) -> tuple[dict[str, int], int]:
+    """What each worker needs, and how many of them the cluster has room for."""
+    num_gpus, num_cpus = int(resources.get("GPU", 0)), int(resources.get("CPU", 0))
+    if device.startswith("cuda") or (device == "auto" and num_gpus):
+        return {"num_gpus": 1, "num_cpus": 1}, max(1, num_gpus)
+    needed = max(1, min(CPUS_PER_WORKER, num_cpus))
+    return {"num_cpus": needed}, max(1, num_cpus // needed)
+
+
+def _connect(address: str) -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingDependency(
+            'batch --ray needs Ray. Install it with: pip install "oaccdepth[ray]".'
+        ) from error
+    if ray.is_initialized():
+        return ray
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # the default of the future
+    try:
+        ray.init(address=address, log_to_driver=False, configure_logging=False)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise DeviceUnavailable(
+            f"--ray {address}: no Ray cluster there ({reason}). Start one with: ray start --head."
+        ) from error
+    return ray
+
+
+class RemotePipeline:
+    """A pipeline on another machine, called by RayWorker; Ray gives each call its own thread."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._progress: dict[str, tuple[str, float]] = {}  # by scene
+
+    def open(self) -> None:
+        """Load the network; apart from the constructor, so that its errors arrive as they are."""
+        self._pipeline = Pipeline(self._settings)
+
+    def process(self, job: Job) -> Record:
+        """Do one light field."""
+        try:
+            return self._pipeline.process(job, self._note)
+        finally:
+            with self._lock:
+                self._progress.pop(job.scene, None)
+
+    def progress(self) -> dict[str, tuple[str, float]]:
+        """How far the light fields under way are."""
+        with self._lock:
+            return dict(self._progress)
+
+    def _note(self, scene: str, stage: str, fraction: float) -> None:
+        with self._lock:
+            self._progress[scene] = stage, fraction
+
+
+class RayWorker:
+    """A pipeline in an actor, wherever Ray finds room for it."""
+
+    def __init__(self, settings: Settings, needs: dict[str, int], report: Report) -> None:
+        import ray
+
+        self._ray = ray
+        self._report = report
+        remote = ray.remote(max_concurrency=IN_FLIGHT + 1, **needs)(RemotePipeline)
+        self._actor = remote.remote(settings)
+        self._opening = self._actor.open.remote()
+        self._progress: Any = None  # an answer on its way
+
+    def is_ready(self) -> bool:
+        """Whether Ray has found room for it and the network is loaded; tell its progress."""
+        try:
+            if not self._is_there(self._opening):
+                return False
+            self._ray.get(self._opening)
+            self._tell_progress()
+        except self._ray.exceptions.RayError as error:
+            raise _ours(error) from error
+        return True
+
+    def submit(self, job: Job) -> Future[Record]:
+        """Do a light field on the other machine."""
+        future: Future[Record] = Future()
+
+        def pass_on(answer: Future[Record]) -> None:
+            error = answer.exception()
+            if error is None:
+                future.set_result(answer.result())
+            else:
+                future.set_exception(_ours(error))
+
+        self._actor.process.remote(job).future().add_done_callback(pass_on)
+        return future
+
+    def close(self) -> None:
+        """End the actor, whatever it does: files appear whole or not at all."""
+        self._ray.kill(self._actor)
+
+    def _tell_progress(self) -> None:
+        if self._progress is not None and self._is_there(self._progress):
+            for scene, (stage, fraction) in self._ray.get(self._progress).items():
+                self._report(scene, stage, fraction)
+            self._progress = None
+        if self._progress is None:
+            self._progress = self._actor.progress.remote()
+
+    def _is_there(self, answer: Any) -> bool:
+        ready, _ = self._ray.wait([answer], timeout=0)
+        return bool(ready)
+
+
+def _ours(error: BaseException) -> BaseException:
+    """Ray's errors: those of the worker's death, and those that were raised in it."""
+    if isinstance(error, OaccDepthError):  # Ray's wrapper is also an instance of what it wraps
+        return getattr(error, "cause", error)
+    if hasattr(error, "cause"):  # a RayTaskError: a bug in the worker, not its death
+        return error
+    return WorkerDied(str(error).splitlines()[0])

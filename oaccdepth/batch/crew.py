@@ -1,0 +1,249 @@
+"""Hands light fields to workers and collects their records; a worker that dies is replaced.
+
+A worker is a pipeline in this process, in another process or (`cluster`) on another machine. They
+differ in where they run, not in what they do.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Protocol
+
+from oaccdepth.batch.job import Job, Pipeline, Record, Report, Settings
+from oaccdepth.errors import DeviceUnavailable, OaccDepthError
+
+logger = logging.getLogger(__name__)
+
+IN_FLIGHT = 3  # light fields at once in a worker: one is read, one in the network, one is written
+ATTEMPTS = 3  # a light field whose worker died is tried again, this often in all
+DEATHS_IN_A_ROW = 8  # without one record in between: something is wrong with every worker
+POLL_SECONDS = 0.2
+
+
+class WorkerDied(Exception):
+    """The process or machine of a worker is gone; its light fields go to another."""
+
+
+class Worker(Protocol):
+    """Where a pipeline runs."""
+
+    def is_ready(self) -> bool:
+        """Whether it takes light fields by now; may raise WorkerDied."""
+
+    def submit(self, job: Job) -> Future[Record]:
+        """Do a light field. The future raises WorkerDied if the worker does not live to do it."""
+
+    def close(self) -> None:
+        """Stop at once; what is under way is given up."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """A light field in the hands of a worker."""
+
+    job: Job
+    worker: Worker
+    attempt: int
+
+
+class Crew:
+    """A number of workers, each in its place; `hire(place)` makes a new one."""
+
+    def __init__(self, hire: Callable[[int], Worker], size: int) -> None:
+        self._hire = hire
+        self._size = size
+        self._workers: dict[int, Worker] = {}
+        self._waiting: deque[tuple[Job, int]] = deque()  # with the number of the attempt
+        self._running: dict[Future[Record], _Task] = {}
+        self._deaths = 0  # since the last record
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Record]:
+        """Yield the record of each light field as it is finished."""
+        self._waiting.extend((job, 1) for job in jobs)
+        try:
+            while self._waiting or self._running:
+                self._hand_out()
+                if not self._running:
+                    time.sleep(POLL_SECONDS)
+                    continue
+                finished, _ = wait(self._running, POLL_SECONDS, FIRST_COMPLETED)
+                for future in finished:
+                    yield from self._collect(future)
+        finally:
+            for worker in self._workers.values():
+                worker.close()
+
+    def _hand_out(self) -> None:
+        for place in range(min(self._size, len(self._waiting) + len(self._running))):
+            if place not in self._workers:
+                self._workers[place] = self._hire(place)
+            worker = self._workers[place]
+            try:
+                ready = worker.is_ready()
+            except WorkerDied as error:
+                self._replace(worker, error)
+                continue
+            while ready and self._waiting and self._has_room(worker, self._waiting[0][1]):
+                job, attempt = self._waiting.popleft()
+                self._running[worker.submit(job)] = _Task(job, worker, attempt)
+
+    def _has_room(self, worker: Worker, attempt: int) -> bool:
+        """Whether it may have one more: those tried before run alone, to see which is to blame."""
+        attempts = [task.attempt for task in self._running.values() if task.worker is worker]
+        if max([attempt, *attempts]) > 1:
+            return not attempts
+        return len(attempts) < IN_FLIGHT
+
+    def _collect(self, future: Future[Record]) -> Iterator[Record]:
+        task = self._running.pop(future)
+        try:
+            record = future.result()
+        except WorkerDied as error:
+            self._replace(task.worker, error)
+            if task.attempt < ATTEMPTS:
+                self._waiting.append((task.job, task.attempt + 1))
+                return
+            record = Record(task.job.scene, "failed", f"its worker died {ATTEMPTS} times: {error}")
+        self._deaths = 0
+        yield record
+
+    def _replace(self, worker: Worker, error: WorkerDied) -> None:
+        """Make room for a new worker, unless another light field has told of the death already."""
+        places = [place for place, other in self._workers.items() if other is worker]
+        for place in places:
+            logger.warning("a worker died: %s", error)
+            del self._workers[place]
+            worker.close()
+            self._deaths += 1
+        if self._deaths > DEATHS_IN_A_ROW:
+            raise DeviceUnavailable(f"every worker dies: {error}. Look into its log.")
+
+
+class LocalWorker:
+    """A pipeline in this process, with a thread for each light field in it."""
+
+    def __init__(self, settings: Settings, report: Report) -> None:
+        self._pipeline = Pipeline(settings)
+        self._report = report
+        self._threads = ThreadPoolExecutor(IN_FLIGHT, "scene")
+
+    def is_ready(self) -> bool:
+        """Report ready: it is, once made."""
+        return True
+
+    def submit(self, job: Job) -> Future[Record]:
+        """Do a light field in a thread."""
+        return self._threads.submit(self._pipeline.process, job, self._report)
+
+    def close(self) -> None:
+        """Finish what is being written, give up the rest."""
+        self._pipeline.stop()
+        self._threads.shutdown(cancel_futures=True)
+
+
+class ProcessWorker:
+    """A pipeline in a process of its own."""
+
+    def __init__(self, settings: Settings, report: Report, num_threads: int | None = None) -> None:
+        context = get_context("spawn")  # a forked process cannot use CUDA, nor torch's threads
+        self._connection, theirs = context.Pipe()
+        self._report = report
+        self._lock = threading.Lock()
+        self._futures: dict[str, Future[Record]] = {}  # by scene
+        self._gone = False
+        self._process = context.Process(
+            target=serve, args=(theirs, settings, num_threads), daemon=True
+        )
+        self._process.start()
+        theirs.close()  # or the end of the process would not be seen here
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    def is_ready(self) -> bool:
+        """Report ready: what is sent before it is waits in the pipe."""
+        return True
+
+    def submit(self, job: Job) -> Future[Record]:
+        """Do a light field in the other process."""
+        future: Future[Record] = Future()
+        with self._lock:
+            if self._gone:
+                future.set_exception(self._death())
+                return future
+            self._futures[job.scene] = future
+        with suppress(OSError):  # the listener sees that it is gone
+            self._connection.send(job)
+        return future
+
+    def close(self) -> None:
+        """End the process, whatever it does: files appear whole or not at all."""
+        self._process.kill()
+        self._process.join()
+        self._listener.join()
+        self._connection.close()
+
+    def _listen(self) -> None:
+        """Pass on what the other process says, until it is gone."""
+        with suppress(EOFError, OSError):
+            while True:
+                self._hear(self._connection.recv())
+        with self._lock:
+            self._gone = True
+            orphans = list(self._futures.values())
+        for future in orphans:
+            future.set_exception(self._death())
+
+    def _hear(self, message: Message) -> None:
+        if isinstance(message, Record):
+            with self._lock:
+                future = self._futures.pop(message.scene)
+            future.set_result(message)
+        elif isinstance(message, OaccDepthError):  # it could not start: this concerns all
+            with self._lock:
+                futures, self._futures = self._futures, {}
+            for future in futures.values():
+                future.set_exception(message)
+        else:
+            self._report(*message)
+
+    def _death(self) -> WorkerDied:
+        self._process.join()
+        code = self._process.exitcode or 0
+        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return WorkerDied(f"process ended with {how}")
+
+
+Message = Record | OaccDepthError | tuple[str, str, float]
+
+
+def serve(connection: Connection, settings: Settings, num_threads: int | None) -> None:
+    """Do the light fields that come through the connection: the other end of ProcessWorker."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the batch itself decides
+    if num_threads is not None:
+        os.environ["OMP_NUM_THREADS"] = str(num_threads)  # before torch is imported
+    lock = threading.Lock()
+
+    def send(message: Message) -> None:
+        with lock, suppress(OSError):  # nobody listens any more: the loop below ends, too
+            connection.send(message)
+
+    try:
+        worker = LocalWorker(settings, lambda *progress: send(progress))
+    except OaccDepthError as error:
+        send(error)
+        return
+    with suppress(EOFError, OSError):  # the batch has ended, or was killed
+        while True:
+            worker.submit(connection.recv()).add_done_callback(lambda done: send(done.result()))
+    os._exit(0)  # at once: what is under way is nobody's any more

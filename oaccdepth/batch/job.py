@@ -1,0 +1,274 @@
+"""One light field of a batch: read, estimate, write, and one record of how it went.
+
+The record of a finished scene lies in its `run.json`, with what it was made from. That is how a
+later run knows that the scene is done, and what it tells about it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oaccdepth import evaluation, readers, writers
+from oaccdepth.batch.memory import PeakMemory
+from oaccdepth.disparity import DisparityMap
+from oaccdepth.errors import OaccDepthError
+from oaccdepth.lightfield import LightField
+from oaccdepth.options import EstimateOptions, Range, ReadOptions
+
+logger = logging.getLogger(__name__)
+
+BLOCK = 1 << 20  # bytes read at a time
+
+Report = Callable[[str, str, float], None]  # scene, what is going on, how much is done (0..1)
+Progress = Callable[[str, float], None]  # the same, of one scene
+Estimate = Callable[[LightField, Progress], DisparityMap]
+
+
+class Stopped(Exception):
+    """The batch is being stopped: raised inside a scene, caught by the batch."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One light field to do."""
+
+    scene: str  # its place under the root, as a name: "training/boxes"
+    source: Path
+    folder: Path  # where its files go
+
+
+@dataclass(frozen=True)
+class Record:
+    """How one light field went."""
+
+    scene: str
+    status: str  # done, skipped (done by an earlier run) or failed
+    message: str = ""  # why it failed
+    format: str = ""
+    grid: tuple[int, ...] = ()
+    resolution: tuple[int, ...] = ()  # height, width [px]
+    seconds: float | None = None  # in the network, without reading and writing
+    peak_memory_bytes: int | None = None  # of the process while the network worked
+    disparity_range: tuple[float, ...] = ()  # smallest and largest estimated [px]
+    scores: dict[str, float | None] = field(default_factory=dict)  # where there is ground truth
+
+
+def open_network(options: EstimateOptions) -> Estimate:
+    """Load the weights once; estimate many light fields with them."""
+    from oaccdepth import inference
+
+    network = inference.load_network(options.weights, options.device)
+
+    def estimate(light_field: LightField, progress: Progress) -> DisparityMap:
+        return inference.estimate(light_field, options, network=network, progress=progress)
+
+    return estimate
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is the same for every light field of a batch; goes to every process."""
+
+    reading: ReadOptions = ReadOptions()
+    estimating: EstimateOptions = EstimateOptions()
+    formats: tuple[str, ...] = ()
+    colormap: str = "viridis"
+    value_range: Range | None = None  # px
+    weights_sha256: str = ""
+    redo: bool = False
+    output: Path = Path()  # never part of an input, even if it lies inside
+    read: Callable[[Path, ReadOptions], LightField] = readers.read
+    open_network: Callable[[EstimateOptions], Estimate] = open_network
+
+    @property
+    def writing(self) -> dict[str, Any]:
+        """What `writers` is to be told, for every scene."""
+        return {"formats": self.formats, "colormap": self.colormap}
+
+    def made_from(self, source: Path) -> dict[str, Any]:
+        """All that decides over a result: input, options and weights.
+
+        The device is left out: a batch may spread over several.
+        """
+        estimating = asdict(self.estimating)
+        del estimating["device"], estimating["weights"]
+        made_from = {
+            "input_sha256": fingerprint(source, self.output),
+            "weights_sha256": self.weights_sha256,
+            "reading": asdict(self.reading),
+            "estimating": estimating,
+            **self.writing,
+            "value_range": self.value_range,
+        }
+        plain: dict[str, Any] = json.loads(json.dumps(made_from))  # tuples as lists, as in the file
+        return plain
+
+
+def fingerprint(source: Path, output: Path) -> str:
+    """SHA-256 over the names and contents of a light field's files.
+
+    The content, not the time of change: a copied dataset is the same dataset.
+    """
+    digest = hashlib.sha256()
+    for path in _files(source, output):
+        name = path.relative_to(source).as_posix() if path != source else path.name
+        digest.update(f"{name}\0{path.stat().st_size}\0".encode())
+        with path.open("rb") as file:
+            while block := file.read(BLOCK):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def _files(source: Path, output: Path) -> list[Path]:
+    """Every file of a light field, hidden ones left out (file managers change them)."""
+    if source.is_file():
+        return [source]
+    holds_output = source in output.parents
+    return sorted(
+        path
+        for path in source.rglob("*")
+        if path.is_file()
+        and not (holds_output and output in path.parents)
+        and not any(part.startswith(".") for part in path.relative_to(source).parts)
+    )
+
+
+def earlier_record(job: Job, made_from: dict[str, Any]) -> Record | None:
+    """Record of an earlier run that made the same from the same, if its files are still there."""
+    try:
+        run = json.loads((job.folder / writers.RUN_FILE).read_text(encoding="utf-8"))
+        if run["batch"]["made_from"] != made_from:
+            return None
+        if not all((job.folder / name).is_file() for name in run["files"]):
+            return None
+        return replace(Record(**run["batch"]["record"]), scene=job.scene, status="skipped")
+    except (OSError, ValueError, KeyError, TypeError):  # no run.json, or not one of ours
+        return None
+
+
+class Pipeline:
+    """One network and the light fields that pass through it.
+
+    `process` is called from several threads at once: while one light field is in the network, the
+    next is read and the last is written. The network itself has one thread of its own, so that
+    light fields pass through it one at a time.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._stop = threading.Event()
+        self._network = ThreadPoolExecutor(1, "network")
+        opening = self._network.submit(settings.open_network, settings.estimating)
+        self._estimate = opening.result()  # raises what concerns them all: bad weights, no device
+
+    def process(self, job: Job, report: Report) -> Record:
+        """Do one light field; whatever happens to it is in the record."""
+        try:
+            return self._process(job, report)
+        except Stopped:
+            raise
+        except OaccDepthError as error:
+            return Record(job.scene, "failed", str(error))
+        except Exception as error:  # one bad scene never stops the others: told, and exit code 1
+            logger.info("%s: unexpected error", job.scene, exc_info=error)
+            return Record(job.scene, "failed", f"unexpected {type(error).__name__}: {error}")
+
+    def stop(self) -> None:
+        """Give up what is in the network, at the end of its present tile."""
+        self._stop.set()
+        self._network.shutdown(cancel_futures=True)
+
+    def _process(self, job: Job, report: Report) -> Record:
+        settings = self._settings
+        report(job.scene, "reading", 0.0)
+        made_from = settings.made_from(job.source)
+        earlier = None if settings.redo else earlier_record(job, made_from)
+        if earlier is not None:
+            return earlier
+        light_field = settings.read(job.source, settings.reading)
+        with writers.not_left_empty(job.folder):
+            return self._estimate_and_write(job, light_field, made_from, partial(report, job.scene))
+
+    def _estimate_and_write(
+        self, job: Job, light_field: LightField, made_from: dict[str, Any], progress: Progress
+    ) -> Record:
+        settings = self._settings
+        writing: dict[str, Any] = {**settings.writing, "overwrite": True}
+        writers.prepare(job.folder, camera=light_field.camera, **writing)
+        result, measured = self._in_network(light_field, progress)
+        progress("writing", 0.0)
+        record = _describe(job, light_field, result, **measured)
+        batch = {"made_from": made_from, "record": asdict(record)}
+        writers.write(
+            replace(result, made_with=replace(result.made_with, batch=batch)),
+            job.folder,
+            value_range=settings.value_range,
+            centre=light_field.centre,
+            **writing,
+        )
+        return record
+
+    def _in_network(
+        self, light_field: LightField, progress: Progress
+    ) -> tuple[DisparityMap, dict[str, Any]]:
+        """Wait for the network's thread; the result with the time and memory that it took."""
+
+        def check_and_report(stage: str, fraction: float) -> None:
+            if self._stop.is_set():
+                raise Stopped
+            progress(stage, fraction)
+
+        def estimate() -> tuple[DisparityMap, dict[str, Any]]:
+            check_and_report("waiting", 0.0)
+            memory = PeakMemory()
+            start = time.perf_counter()
+            result = self._estimate(light_field, check_and_report)
+            seconds = time.perf_counter() - start
+            return result, {"seconds": round(seconds, 3), "peak_memory_bytes": memory.read()}
+
+        try:
+            return self._network.submit(estimate).result()
+        except (RuntimeError, CancelledError) as error:
+            if self._stop.is_set():  # the thread takes nothing more
+                raise Stopped from error
+            raise
+
+
+def _describe(job: Job, light_field: LightField, result: DisparityMap, **measured: Any) -> Record:
+    finite = result.disparity[np.isfinite(result.disparity)]
+    scores, message = _score(job, result)
+    return Record(
+        job.scene,
+        "done",
+        message,
+        format=light_field.format,
+        grid=light_field.grid,
+        resolution=light_field.resolution,
+        disparity_range=(float(finite.min()), float(finite.max())) if finite.size else (),
+        scores=scores,
+        **measured,
+    )
+
+
+def _score(job: Job, result: DisparityMap) -> tuple[dict[str, float | None], str]:
+    """Scores where ground truth lies beside the scene; bad ground truth is told, but no failure."""
+    try:
+        truth = readers.read_ground_truth(job.source)
+        if truth is None:
+            return {}, ""
+        score = evaluation.evaluate_maps(job.scene, result.disparity, truth)
+        return evaluation.finite(score.values), ""
+    except OaccDepthError as error:
+        return {}, f"not scored: {error}"

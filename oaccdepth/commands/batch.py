@@ -1,0 +1,317 @@
+"""`oaccdepth batch`: every light field under a folder."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from oaccdepth.commands import (
+    AsJson,
+    Device,
+    Output,
+    Quiet,
+    Verbose,
+    Weights,
+    configure_logging,
+    messages,
+    parse_range,
+    plural,
+    results,
+)
+from oaccdepth.commands.estimate import Colormap, ColourRange, Formats
+from oaccdepth.commands.estimating import (
+    DisparityRange,
+    Iterations,
+    Precision,
+    Tile,
+    estimate_options,
+    print_message,
+)
+from oaccdepth.commands.reading import takes_read_options
+from oaccdepth.options import BatchOptions, EstimateOptions, ReadOptions
+
+if TYPE_CHECKING:
+    from oaccdepth.batch import Job, Record, Summary
+
+Root = Annotated[
+    Path,
+    typer.Argument(metavar="ROOT", help="Folder that holds light fields.", show_default=False),
+]
+Include = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--include",
+        metavar="PATTERN",
+        help="Scenes to do, such as 'training/*'; repeat for more. [default: all]",
+        show_default=False,
+    ),
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--exclude",
+        metavar="PATTERN",
+        help="Scenes to leave out; repeat for more.",
+        show_default=False,
+    ),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option("--limit", metavar="N", min=1, help="Do the first N.", show_default=False),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")]
+Redo = Annotated[bool, typer.Option("--overwrite", help="Do again what is done already.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        metavar="N",
+        min=1,
+        help="Processes; several GPUs are used in turn. [default: 1; with --ray, all there is]",
+        show_default=False,
+    ),
+]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="ADDRESS|auto|local",
+        help="Run on a Ray cluster; needs the extra [ray].",
+        show_default=False,
+    ),
+]
+SCORES = {"mse_100": "MSE x100", "badpix_0070": "BadPix 0.07"}  # those in the table
+OnRecord = Callable[["Record"], None]
+Report = Callable[[str, str, float], None]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(batch)
+
+
+@takes_read_options
+def batch(
+    root: Root,
+    output: Output,
+    include: Include = None,
+    exclude: Exclude = None,
+    limit: Limit = BatchOptions.limit,
+    dry_run: DryRun = False,
+    redo: Redo = BatchOptions.redo,
+    jobs: Jobs = BatchOptions.jobs,
+    ray: Ray = BatchOptions.ray,
+    formats: Formats = None,
+    colormap: Colormap = BatchOptions.colormap,
+    colour_range: ColourRange = None,
+    weights: Weights = EstimateOptions.weights,
+    device: Device = EstimateOptions.device,
+    iterations: Iterations = EstimateOptions.iterations,
+    tile: Tile = EstimateOptions.tile,
+    precision: Precision = EstimateOptions.precision,
+    disparity_range: DisparityRange = "auto",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    *,
+    reading: ReadOptions,
+) -> None:
+    """Estimate every light field under a folder.
+
+    Mirrors the tree of ROOT under OUT, with report.csv and report.json. What is done already, from
+    the same input, options and weights, is skipped; so a run that was stopped or killed goes on
+    when it is started again. One that fails does not stop the others: exit code 1 at the end.
+    """
+    from oaccdepth.batch import plan_batch, run_batch
+
+    configure_logging(quiet, verbose)
+    options = BatchOptions(
+        include=tuple(include or ()),
+        exclude=tuple(exclude or ()),
+        limit=limit,
+        redo=redo,
+        jobs=jobs,
+        ray=ray,
+        formats=tuple(formats or ()),
+        colormap=colormap,
+        value_range=parse_range(colour_range, "--range") if colour_range else None,
+    )
+    estimating = estimate_options(
+        weights=weights,
+        device=device,
+        iterations=iterations,
+        tile=tile,
+        precision=precision,
+        disparity_range=disparity_range,
+    )
+    if dry_run:
+        _print_plan(plan_batch(root, output, options, reading, estimating), as_json)
+        return
+    with _watching(quiet) as (on_start, report, on_record):
+        summary = run_batch(
+            root,
+            output,
+            options,
+            reading,
+            estimating,
+            on_start=on_start,
+            report=report,
+            on_record=on_record,
+        )
+    _print_summary(summary, as_json, quiet)
+    if summary.not_reached:
+        raise typer.Exit(130)  # stopped with Ctrl-C
+    if summary.failed:
+        raise typer.Exit(1)
+
+
+def _print_plan(plan: list[tuple[Job, bool]], as_json: bool) -> None:
+    if as_json:
+        rows = [{"scene": job.scene, "done": is_done} for job, is_done in plan]
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    for job, is_done in plan:
+        typer.echo(f"{'done ' if is_done else 'to do'}  {job.scene}")
+    left = sum(not is_done for _, is_done in plan)
+    print_message(f"{plural(len(plan), 'scene')}, {left} to do")
+
+
+@contextmanager
+def _watching(quiet: bool) -> Iterator[tuple[Callable[[int], None], Report, OnRecord]]:
+    """What is called as the batch begins, goes on and finishes a scene: bars, or plain lines."""
+    console = messages()
+    if quiet:
+        yield lambda count: None, lambda *progress: None, lambda record: None
+    elif not console.is_terminal:
+        lines = _Lines()
+        yield lines.start, lambda *progress: None, lines.finish
+    else:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=console, transient=True) as progress:
+            bars = _Bars(progress)
+            yield bars.start, bars.advance, bars.finish
+
+
+class _Lines:
+    """One line for each finished scene."""
+
+    def __init__(self) -> None:
+        self._count = self._finished = 0
+
+    def start(self, count: int) -> None:
+        self._count = count
+
+    def finish(self, record: Record) -> None:
+        self._finished += 1
+        print_message(f"[{self._finished}/{self._count}] {_tell(record)}")
+
+
+class _Bars:
+    """One bar over the scenes, and one for each scene under way."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._all = progress.add_task("scenes", total=None)
+        self._scenes: dict[str, TaskID] = {}
+        self._finished: set[str] = set()
+        self._lock = threading.Lock()  # scenes report from threads of their own
+
+    def start(self, count: int) -> None:
+        self._progress.update(self._all, total=count)
+
+    def advance(self, scene: str, stage: str, fraction: float) -> None:
+        description = f"  {escape(scene)}: {escape(stage)}"
+        with self._lock:
+            if scene in self._finished:
+                return
+            if scene not in self._scenes:
+                self._scenes[scene] = self._progress.add_task(description, total=100)
+            self._progress.update(
+                self._scenes[scene], description=description, completed=round(100 * fraction)
+            )
+
+    def finish(self, record: Record) -> None:
+        with self._lock:
+            self._finished.add(record.scene)
+            if record.scene in self._scenes:
+                self._progress.remove_task(self._scenes.pop(record.scene))
+            self._progress.advance(self._all)
+        if record.status == "failed":
+            self._progress.console.print(escape(_tell(record)), soft_wrap=True)
+
+
+def _tell(record: Record) -> str:
+    """One line: 'boxes: done, 4.2 s' or 'boxes: failed: why'."""
+    if record.status == "failed":
+        return f"{record.scene}: failed: {record.message}"
+    seconds = f", {record.seconds:.1f} s" if record.status == "done" and record.seconds else ""
+    note = f" ({record.message})" if record.message else ""
+    return f"{record.scene}: {record.status}{seconds}{note}"
+
+
+def _print_summary(summary: Summary, as_json: bool, quiet: bool) -> None:
+    if as_json:
+        content = {
+            "scenes": [asdict(record) for record in summary.records],
+            "not_reached": list(summary.not_reached),
+        }
+        typer.echo(json.dumps(content, indent=2))
+    elif not quiet:
+        results().print(_table(summary.records))
+    for record in summary.failed:
+        print_message(f"error: {record.scene}: {record.message}")
+    counts = [sum(r.status == status for r in summary.records) for status in ("done", "skipped")]
+    text = f"{counts[0]} done, {counts[1]} skipped, {len(summary.failed)} failed"
+    if summary.not_reached:
+        text += f", {len(summary.not_reached)} not reached: start again to go on"
+    print_message(text, quiet)
+
+
+def _table(records: tuple[Record, ...]) -> Table:
+    """The report as a table; a column of scores only if there is ground truth."""
+    is_scored = any(record.scores for record in records)
+    table = Table("scene", "format", "grid")
+    for title in ("seconds", "memory", "disparity", *(SCORES.values() if is_scored else ())):
+        table.add_column(title, justify="right")
+    table.add_column("status")
+    for record in records:
+        scores = [record.scores.get(name) for name in SCORES]
+        table.add_row(
+            escape(record.scene),
+            record.format,
+            "x".join(map(str, record.grid)),
+            _number(record.seconds, ".1f"),
+            _number(record.peak_memory_bytes and record.peak_memory_bytes / 2**30, ".2f", " GiB"),
+            " to ".join(f"{value:.2f}" for value in record.disparity_range),
+            *([_number(value, ".3f") for value in scores] if is_scored else ()),
+            record.status,
+        )
+    return table
+
+
+def _number(value: float | None, form: str, unit: str = "") -> str:
+    return "" if value is None else f"{value:{form}}{unit}"

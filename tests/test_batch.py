@@ -1,0 +1,448 @@
+"""Batches: what is found, done, skipped, recorded; overlap, processes, a worker that dies."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from oaccdepth import readers
+from oaccdepth.batch import choose_devices, find_jobs, remove_leftovers, run_jobs
+from oaccdepth.batch.job import Settings, fingerprint
+from oaccdepth.disparity import DisparityMap, Provenance
+from oaccdepth.errors import InvalidCheckpoint, InvalidOption, UnreadableFile, UnwritableOutput
+from oaccdepth.options import BatchOptions, EstimateOptions
+from oaccdepth.pfm import read_pfm, write_pfm
+
+SIZE = 32
+MEASURED = ("seconds", "peak_memory_bytes")
+
+
+def write_scene(folder: Path, seed: int = 0, truth: bool = False) -> None:
+    """A light field of 3x3 views of noise; ground truth 0.5 everywhere."""
+    folder.mkdir(parents=True)
+    noise = np.random.default_rng(seed)
+    for index in range(9):
+        view = noise.integers(0, 255, (SIZE, SIZE, 3), dtype=np.uint8)
+        assert cv2.imwrite(str(folder / f"input_Cam{index:03d}.png"), view)
+    if truth:
+        write_pfm(folder / "gt_disp_lowres.pfm", np.full((SIZE, SIZE), 0.5, dtype=np.float32))
+
+
+def toy_estimate(light_field, progress):
+    """Something that depends on the views and takes no time."""
+    progress("network", 0.5)
+    disparity = light_field.centre.mean(axis=-1)
+    return DisparityMap(
+        disparity,
+        np.ones_like(disparity),
+        made_with=Provenance(weights="toy", device="cpu", seconds={"network": time.perf_counter()}),
+    )
+
+
+def open_toy(options):
+    return toy_estimate
+
+
+def open_slow(options):
+    """A network that takes 0.2 s for a light field."""
+
+    def estimate(light_field, progress):
+        time.sleep(0.2)
+        return toy_estimate(light_field, progress)
+
+    return estimate
+
+
+def read_slowly(path, options):
+    """Storage that takes 0.2 s for a light field."""
+    time.sleep(0.2)
+    return readers.read(path, options)
+
+
+def open_deadly(options):
+    """A network that kills its process on the scene called "deadly"."""
+
+    def estimate(light_field, progress):
+        if light_field.source == "deadly":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return toy_estimate(light_field, progress)
+
+    return estimate
+
+
+def open_bad_weights(options):
+    raise InvalidCheckpoint("toy.safetensors: damaged.")
+
+
+@pytest.fixture
+def root(tmp_path):
+    root = tmp_path / "root"
+    for index, name in enumerate(["training/boxes", "training/cotton", "test/origami", "town"]):
+        write_scene(root / name, index, truth=name == "training/boxes")
+    return root
+
+
+@pytest.fixture
+def settings(tmp_path):
+    output = tmp_path / "out"
+    return Settings(open_network=open_toy, weights_sha256="1" * 64, output=output)
+
+
+def run(root, settings, options=BatchOptions(), **watching):
+    jobs = find_jobs(root, settings.output, options)
+    return run_jobs(jobs, replace(settings, redo=options.redo), options, **watching)
+
+
+def statuses(summary):
+    return {record.scene: record.status for record in summary.records}
+
+
+def contents(folder: Path) -> dict[str, object]:
+    """Every file by its name; of run.json all but the measured times, and no report."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.name == "run.json":
+            found[name] = without_measured(json.loads(path.read_text()))
+        elif path.is_file() and not name.startswith("report."):
+            found[name] = path.read_bytes()
+    return found
+
+
+def without_measured(value):
+    if isinstance(value, dict):
+        return {k: without_measured(v) for k, v in value.items() if k not in MEASURED}
+    return value
+
+
+def test_finds_everything_and_mirrors_the_tree(root, settings):
+    summary = run(root, settings)
+    assert list(statuses(summary).items()) == [
+        ("test/origami", "done"),
+        ("town", "done"),
+        ("training/boxes", "done"),
+        ("training/cotton", "done"),
+    ]
+    for name in statuses(summary):
+        found = {path.name for path in (settings.output / name).iterdir()}
+        assert found == {"disparity.pfm", "disparity.png", "confidence.png", "run.json"}
+    expected = readers.read(root / "town").centre.mean(axis=-1)
+    np.testing.assert_array_equal(read_pfm(settings.output / "town" / "disparity.pfm"), expected)
+
+
+def test_report(root, settings):
+    (root / "town" / "input_Cam004.png").write_bytes(b"not a picture")
+    run(root, settings)
+    with (settings.output / "report.csv").open() as file:
+        rows = {row["scene"]: row for row in csv.DictReader(file)}
+    boxes = rows["training/boxes"]
+    assert (boxes["status"], boxes["format"], boxes["grid"]) == ("done", "hci", "3x3")
+    assert boxes["resolution"] == "32x32"
+    assert float(boxes["seconds"]) >= 0
+    assert int(boxes["peak_memory_bytes"]) > 2**20
+    assert 0 <= float(boxes["disparity_min"]) < float(boxes["disparity_max"]) <= 1
+    disparity = read_pfm(settings.output / "training" / "boxes" / "disparity.pfm")[15:17, 15:17]
+    assert float(boxes["mse_100"]) == pytest.approx(100 * np.mean((disparity - 0.5) ** 2))
+    assert rows["training/cotton"]["mse_100"] == ""
+    assert rows["town"]["status"] == "failed"
+    assert "input_Cam004.png" in rows["town"]["message"]
+
+    report = json.loads((settings.output / "report.json").read_text())
+    assert [scene["scene"] for scene in report["scenes"]] == list(rows)
+    assert report["weights_sha256"] == "1" * 64
+    assert report["not_reached"] == []
+
+
+def test_a_bad_scene_does_not_stop_the_others(root, settings):
+    (root / "town" / "input_Cam004.png").unlink()
+    summary = run(root, settings)
+    assert [record.scene for record in summary.failed] == ["town"]
+    assert sorted(statuses(summary).values()) == ["done", "done", "done", "failed"]
+    assert not (settings.output / "town").exists()
+
+
+def test_an_unexpected_error_is_recorded(root, settings):
+    def open_broken(options):
+        def estimate(light_field, progress):
+            raise ZeroDivisionError("oops")
+
+        return estimate
+
+    summary = run(root, replace(settings, open_network=open_broken))
+    assert {r.message for r in summary.failed} == {"unexpected ZeroDivisionError: oops"}
+    assert {path.name for path in settings.output.iterdir()} == {"report.csv", "report.json"}
+
+
+def test_bad_ground_truth_is_told_but_no_failure(root, settings):
+    truth = root / "training" / "boxes" / "gt_disp_lowres.pfm"
+    truth.write_bytes(b"Pf\n32 32\n-1\n")
+    (boxes,) = [r for r in run(root, settings).records if r.scene == "training/boxes"]
+    assert boxes.status == "done"
+    assert boxes.scores == {}
+    assert boxes.message.startswith("not scored: ")
+
+
+def test_done_scenes_are_skipped(root, settings):
+    first = run(root, settings)
+    before = contents(settings.output)
+    second = run(root, settings)
+    assert set(statuses(second).values()) == {"skipped"}
+    assert contents(settings.output) == before
+    # a skipped scene is told with what was measured when it was done
+    assert [r.seconds for r in second.records] == [r.seconds for r in first.records]
+    assert [r.scores for r in second.records] == [r.scores for r in first.records]
+
+
+def change_input(root, settings):
+    name = root / "town" / "input_Cam000.png"
+    assert cv2.imwrite(str(name), 255 - cv2.imread(str(name)))
+    return settings, ["town"]
+
+
+def change_weights(root, settings):
+    return replace(settings, weights_sha256="2" * 64), None
+
+
+def change_iterations(root, settings):
+    return replace(settings, estimating=replace(settings.estimating, iterations=1)), None
+
+
+def change_reading(root, settings):
+    return replace(settings, reading=replace(settings.reading, gamma=2.0)), None
+
+
+def change_colours(root, settings):
+    return replace(settings, colormap="magma"), None
+
+
+def remove_a_file(root, settings):
+    (settings.output / "town" / "disparity.png").unlink()
+    return settings, ["town"]
+
+
+def damage_run(root, settings):
+    (settings.output / "town" / "run.json").write_text("{}")
+    return settings, ["town"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        change_input,
+        change_weights,
+        change_iterations,
+        change_reading,
+        change_colours,
+        remove_a_file,
+        damage_run,
+    ],
+)
+def test_what_changed_is_done_again(root, settings, change):
+    run(root, settings)
+    changed, expected = change(root, settings)
+    summary = run(root, changed)
+    again = [scene for scene, status in statuses(summary).items() if status == "done"]
+    assert again == (expected or list(statuses(summary)))
+
+
+def test_the_device_does_not_matter(root, settings):
+    run(root, settings)
+    elsewhere = replace(settings, estimating=EstimateOptions(device="cuda:1"))
+    assert set(statuses(run(root, elsewhere)).values()) == {"skipped"}
+
+
+def test_redo(root, settings):
+    run(root, settings)
+    assert set(statuses(run(root, settings, BatchOptions(redo=True))).values()) == {"done"}
+
+
+def test_further_formats_of_an_earlier_run_go(root, settings):
+    run(root, replace(settings, formats=("npy",)))
+    assert (settings.output / "town" / "disparity.npy").exists()
+    run(root, settings)
+    assert not (settings.output / "town" / "disparity.npy").exists()
+
+
+@pytest.mark.parametrize(
+    "options, expected",
+    [
+        (BatchOptions(include=("training/*",)), ["training/boxes", "training/cotton"]),
+        (BatchOptions(include=("boxes", "t*n")), ["town", "training/boxes", "training/cotton"]),
+        (BatchOptions(exclude=("training/*", "town")), ["test/origami"]),
+        (BatchOptions(include=("t*",), exclude=("*/*",)), ["town"]),
+        (BatchOptions(limit=2), ["test/origami", "town"]),
+    ],
+)
+def test_choosing(root, tmp_path, options, expected):
+    assert [job.scene for job in find_jobs(root, tmp_path / "out", options)] == expected
+
+
+def test_nothing_to_do(root, tmp_path):
+    with pytest.raises(UnreadableFile) as error:
+        find_jobs(root, tmp_path / "out", BatchOptions(include=("nothing",)))
+    assert str(error.value) == (
+        f"{root}: no light field to do (4 found). "
+        "`oaccdepth formats` lists what is recognised; --include and --exclude choose."
+    )
+    with pytest.raises(UnreadableFile) as error:
+        find_jobs(root / "nowhere", tmp_path / "out")
+    assert str(error.value) == (
+        f"{root}/nowhere: no such folder. Give the folder that holds the scenes."
+    )
+
+
+def test_output_inside_root_is_not_input(root, settings, caplog):
+    write_scene(root / "results" / "old")
+    inside = replace(settings, output=root / "results")
+    assert "results/old" not in statuses(run(root, inside))
+    assert set(statuses(run(root, inside)).values()) == {"skipped"}
+    assert caplog.messages[0] == (
+        f"left out what is found under --output {root}/results: 1 in all."
+    )
+
+
+def test_output_must_not_lie_among_views(root):
+    with pytest.raises(InvalidOption) as error:
+        find_jobs(root, root)
+    assert str(error.value) == (
+        f"--output {root}: results would lie among the views of test/origami. "
+        "Choose another --output."
+    )
+
+
+def test_output_above_root(root, settings):
+    above = replace(settings, output=root.parent)
+    run(root, above)
+    change_input(root, above)
+    assert [s for s, status in statuses(run(root, above)).items() if status == "done"] == ["town"]
+
+
+def test_one_light_field_is_a_batch(root, settings):
+    assert statuses(run(root / "town", settings)) == {"town": "done"}
+
+
+def test_fingerprint(root, tmp_path):
+    scene = root / "training" / "boxes"
+    before = fingerprint(scene, tmp_path / "out")
+    copied = tmp_path / "elsewhere"
+    copied.mkdir()
+    for path in scene.iterdir():
+        (copied / path.name).write_bytes(path.read_bytes())
+    assert fingerprint(copied, tmp_path / "out") == before
+    (copied / ".DS_Store").write_bytes(b"1")
+    assert fingerprint(copied, tmp_path / "out") == before
+    (copied / "input_Cam000.png").rename(copied / "input_Cam010.png")
+    assert fingerprint(copied, tmp_path / "out") != before
+
+
+def test_leftovers_are_removed(tmp_path):
+    kept = tmp_path / "a" / "my.part1.pfm"
+    left = tmp_path / "a" / ".disparity.part4711.pfm"
+    left.parent.mkdir()
+    left.touch()
+    kept.touch()
+    remove_leftovers(tmp_path)
+    assert kept.exists() and not left.exists()
+
+
+def test_reading_and_writing_overlap_with_the_network(root, settings):
+    """Four scenes of 0.2 s reading and 0.2 s network: 1.6 s one after the other, 1.0 s here."""
+    slow = replace(settings, read=read_slowly, open_network=open_slow)
+    start = time.perf_counter()
+    assert set(statuses(run(root, slow)).values()) == {"done"}
+    assert time.perf_counter() - start < 1.35
+
+
+def test_one_light_field_at_a_time_in_the_network(root, settings):
+    busy = threading.Lock()
+
+    def open_alone(options):
+        def estimate(light_field, progress):
+            assert busy.acquire(blocking=False)
+            time.sleep(0.02)
+            busy.release()
+            return toy_estimate(light_field, progress)
+
+        return estimate
+
+    summary = run(root, replace(settings, open_network=open_alone))
+    assert set(statuses(summary).values()) == {"done"}
+
+
+def test_processes_give_the_same(root, settings, tmp_path):
+    run(root, settings)
+    several = replace(settings, output=tmp_path / "several")
+    seen = []
+    summary = run(
+        root, several, BatchOptions(jobs=2), report=lambda *progress: seen.append(progress)
+    )
+    assert set(statuses(summary).values()) == {"done"}
+    assert contents(several.output) == contents(settings.output)
+    assert ("town", "network", 0.5) in seen
+
+
+def test_a_scene_that_kills_its_process(root, settings):
+    write_scene(root / "deadly")
+    summary = run(root, replace(settings, open_network=open_deadly), BatchOptions(jobs=2))
+    assert statuses(summary) == {
+        "deadly": "failed",
+        "test/origami": "done",
+        "town": "done",
+        "training/boxes": "done",
+        "training/cotton": "done",
+    }
+    assert summary.failed[0].message == "its worker died 3 times: process ended with SIGKILL"
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_bad_weights_concern_all(root, settings, jobs):
+    with pytest.raises(InvalidCheckpoint) as error:
+        run(root, replace(settings, open_network=open_bad_weights), BatchOptions(jobs=jobs))
+    assert str(error.value) == "toy.safetensors: damaged."
+
+
+def test_second_batch_is_kept_out(root, settings):
+    refused = []
+
+    def start_another(record):
+        with pytest.raises(UnwritableOutput) as error:
+            run(root, settings)
+        refused.append(str(error.value))
+
+    run(root, settings, on_record=start_another)
+    assert refused[0] == (
+        f"{settings.output}: another batch is writing here. "
+        "Wait for it, or choose another --output."
+    )
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_stopped(root, settings, jobs):
+    def stop(record):
+        raise KeyboardInterrupt
+
+    slow = replace(settings, open_network=open_slow)
+    summary = run(root, slow, BatchOptions(jobs=jobs), on_record=stop)
+    assert len(summary.records) == 1
+    assert len(summary.not_reached) == 3
+    assert not list(settings.output.rglob("*.part*"))
+    report = json.loads((settings.output / "report.json").read_text())
+    assert report["not_reached"] == list(summary.not_reached)
+    assert set(statuses(run(root, slow)).values()) == {"done", "skipped"}
+
+
+def test_choose_devices():
+    assert choose_devices("auto", 3, num_gpus=2) == ["cuda:0", "cuda:1", "cuda:0"]
+    assert choose_devices("auto", 2, num_gpus=0) == ["auto", "auto"]
+    assert choose_devices("cuda:1", 2, num_gpus=2) == ["cuda:1", "cuda:1"]
+    assert choose_devices("cpu", 2) == ["cpu", "cpu"]
