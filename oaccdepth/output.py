@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,8 @@ def replacing(path: Path) -> Iterator[Path]:
             "Choose another place with --output."
         ) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # mostly: it has been renamed
+            temporary.unlink()
 
 
 def write_bytes(path: Path, data: bytes) -> None:

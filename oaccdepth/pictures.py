@@ -87,7 +87,9 @@ def contact_sheet(pictures: Picture, gap: int = 4, max_px: int = MAX_SHEET_PX) -
     Reduced so that neither side is longer than `max_px`.
     """
     rows, columns, height, width = pictures.shape[:4]
-    factor = min(1.0, max_px / max(rows * (height + gap), columns * (width + gap)))
+    fit_y = (max_px - gap * (rows - 1)) / (rows * height)
+    fit_x = (max_px - gap * (columns - 1)) / (columns * width)
+    factor = min(1.0, fit_y, fit_x)
     size = max(1, math.floor(height * factor)), max(1, math.floor(width * factor))
     sheet_size = rows * (size[0] + gap) - gap, columns * (size[1] + gap) - gap
     sheet = np.full((*sheet_size, *pictures.shape[4:]), PAPER, np.uint8)

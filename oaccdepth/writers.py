@@ -343,9 +343,9 @@ def _remove_previous(folder: Path, keep: Mapping[str, str]) -> None:
     if not run.exists():
         return
     try:
-        earlier = json.loads(run.read_text(encoding="utf-8"))["files"]
+        earlier = set(json.loads(run.read_text(encoding="utf-8"))["files"])
     except (OSError, ValueError, KeyError, TypeError):
-        earlier = {}  # not ours: only the files of the same names are replaced
+        earlier = set()  # not ours: only the files of the same names are replaced
     run.unlink(missing_ok=True)
-    for name in {*output_names(list(FORMATS)), VIEWER_FILE} & set(earlier) - set(keep):
+    for name in {*output_names(list(FORMATS)), VIEWER_FILE} & earlier - set(keep):
         (folder / name).unlink(missing_ok=True)

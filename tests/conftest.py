@@ -1,0 +1,52 @@
+"""What the tests share: a rendered light field of known disparity, and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from oaccdepth import writers
+from oaccdepth.lightfield import Camera
+from oaccdepth.surfaces import Plane, Sphere, Surface, bars, cloud_texture, polygon
+from oaccdepth.synthetic import SyntheticScene, render
+
+
+@pytest.fixture(scope="session")
+def scene() -> SyntheticScene:
+    """9x9 views of 48x64 px: a slanted wall, a tilted board, a sphere and a bar in front."""
+    rng = np.random.default_rng(7)
+    textures = [cloud_texture(rng, 128, falloff) for falloff in (1.0, 0.8, 0.9, 1.0)]
+    sphere = Sphere(30.0, 18.0, 11.0, 0.2, 0.4)
+    surfaces = [
+        Surface(Plane(-1.4, 0.006, 0.004), textures[0]),
+        Surface(Plane(-0.2, 0.0, 0.01), textures[1], polygon(16.0, 44.0, 9.0, 5, 0.3)),
+        Surface(sphere, textures[2], sphere.outline()),
+        Surface(Plane(1.5), textures[3], bars(500.0, 3.0, 0.2, 38.0)),
+    ]
+    camera = Camera(baseline_mm=20.0, focal_mm=50.0, sensor_mm=36.0, focus_mm=600.0)
+    return render(surfaces, (9, 9), (48, 64), camera=camera)
+
+
+@pytest.fixture(scope="session")
+def scene_folder(scene: SyntheticScene, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same as files: a scene of the HCI benchmark. Not to be changed by a test."""
+    folder = tmp_path_factory.mktemp("scenes") / "town"
+    writers.write_scene(scene.light_field, folder, scene.disparity)
+    return folder
+
+
+@pytest.fixture
+def run() -> Callable[..., Any]:
+    """Run the command line in this process: `run("info", path)`; has exit_code, stdout, stderr."""
+    from oaccdepth.cli import app
+
+    def invoke(*arguments: object) -> Any:
+        words = [str(argument) for argument in arguments]
+        return CliRunner().invoke(app, words, prog_name="oaccdepth", catch_exceptions=False)
+
+    return invoke
