@@ -14,9 +14,8 @@ from oaccdepth.errors import OaccDepthError
 from oaccdepth.lightfield import Camera, LightField
 from oaccdepth.options import EstimateOptions, ReadOptions
 from oaccdepth.readers import read
+from oaccdepth.version import __version__
 from oaccdepth.writers import write
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Camera",

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from oaccdepth import __version__
+from oaccdepth.version import __version__
 from oaccdepth.errors import OaccDepthError
 
 # In the order of the help page. A command's module offers `register(app)`, and imports what is
 # heavy only inside the command, so that `--help` answers at once.
-COMMANDS = ("estimate", "batch", "evaluate")
+COMMANDS = ("estimate", "batch", "evaluate", "train")
 
 
 class Commands(typer.core.TyperGroup):

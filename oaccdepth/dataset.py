@@ -17,6 +17,7 @@ from oaccdepth.errors import InvalidLightField
 from oaccdepth.fast import ABSENT
 from oaccdepth.lightfield import Array, BoolArray, FloatArray, as_float
 from oaccdepth.readers import find, read, read_ground_truth
+from oaccdepth.synthetic import random_scene
 
 LARGEST_DISPARITY = 3.9  # px; the networks reach 4
 SUBSAMPLING = (1, 2, 3)
@@ -81,18 +82,39 @@ def read_valid_mask(path: Path, shape: tuple[int, ...]) -> BoolArray:
 class PatchSampler:
     """Draws augmented patches from scenes."""
 
-    def __init__(self, scenes: Sequence[Scene], size: int, margin: int, seed: int) -> None:
-        self.scenes, self.size, self.margin, self.seed = scenes, size, margin, seed
+    def __init__(
+        self,
+        scenes: Sequence[Scene],
+        size: int,
+        margin: int,
+        seed: int,
+        synthetic: float = 0.0,  # share of the patches that are rendered
+    ) -> None:
+        self.scenes, self.size, self.margin = scenes, size, margin
+        self.seed, self.synthetic = seed, synthetic
 
     def draw(self, number: int) -> Patch:
         """The patch of this number: always the same."""
         rng = np.random.default_rng((self.seed, number))
+        if rng.random() < self.synthetic:
+            return augment(self._render(rng), rng)
         while True:
-            patch = self._try(rng)
+            patch = self._crop(rng)
             if patch is not None:
                 return augment(patch, rng)
 
-    def _try(self, rng: np.random.Generator) -> Patch | None:
+    def _render(self, rng: np.random.Generator) -> Patch:
+        """A rendered scene of the patch's size, margin included, so that no sample is absent."""
+        side = self.size + 2 * self.margin
+        scene = random_scene(rng, size=(side, side))
+        views = (scene.light_field.views * 255).round().astype(np.uint8)
+        tones = choose_tones(rng)
+        grey = sum(tones[channel][views[..., channel]] for channel in range(3))
+        inner = np.s_[self.margin : -self.margin, self.margin : -self.margin]
+        truth = scene.disparity[inner]
+        return Patch(np.asarray(grey), truth, np.abs(truth) <= LARGEST_DISPARITY)
+
+    def _crop(self, rng: np.random.Generator) -> Patch | None:
         """A geometric crop: sub-sampled, refocused, grey; None if it has nothing to teach."""
         scene = self.scenes[rng.integers(len(self.scenes))]
         scale = int(rng.choice(SUBSAMPLING, p=SUBSAMPLING_SHARES))
@@ -166,7 +188,7 @@ def crop_views(
 
 
 def inside(start: int, length: int, phase: int, scale: int, limit: int) -> tuple[slice, slice]:
-    """The part of start..start+length (in sub-sampled pixels) within the picture, and where it goes."""
+    """What of start..start+length (sub-sampled pixels) is in the picture, and where it goes."""
     count = (limit - phase + scale - 1) // scale
     first, last = min(max(start, 0), count), max(min(start + length, count), 0)
     last = max(last, first)
@@ -212,7 +234,7 @@ def blur(views: FloatArray, rng: np.random.Generator) -> FloatArray:
 
 
 def shift_slightly(views: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Every view but the centre moved by a few hundredths of a pixel: calibration is never exact."""
+    """Every view but the centre moved a few hundredths of a pixel: calibration is never exact."""
     result = np.empty_like(views)
     rows, columns, height, width = views.shape
     spread = rng.uniform(0.02, 0.1)

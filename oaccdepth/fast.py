@@ -12,13 +12,19 @@ Views come as (b, u, v, h + 2*MARGIN, w + 2*MARGIN) grey in [0, 1]. A sample tha
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from oaccdepth.network import LEAK, ConvNorm
+
 ABSENT = -1e4  # far enough below 0 that bilinear sampling cannot dilute it into a picture's value
 SMALLEST_PRESENT = -1e-3
+SMALLEST_SUM = 0.1  # of masks over the views; below, nothing is seen and nothing is said
+RESIDUAL_GAIN = 4.0  # residuals are small; this brings them to the votes' size
+STRIP_SAMPLES = 1 << 21  # of evidence at a time outside of training: 16 MiB, about a core's cache
 ALIGNMENT = 8  # the hourglass halves the picture three times
 
 
@@ -44,6 +50,15 @@ class FastConfig:
         return self.reach * (max(self.grid) // 2)
 
     @property
+    def receptive_margin(self) -> int:
+        """Pixels of the centre view around a pixel that one pass may look at.
+
+        3 layers at an eighth, 3 at a quarter, 2 at half and 2 at full resolution, three
+        enlargements, blocks of 8 px, and a context of 3 px: 24 + 12 + 4 + 2 + 8 + 4 + 7 + 3.
+        """
+        return 64
+
+    @property
     def num_levels(self) -> int:
         """Disparities of the first pass."""
         return 2 * self.reach + 1
@@ -62,7 +77,7 @@ class PassState:
 
 
 # A volume (b, c, l, h, w) is kept as (b*l, c, h, w) channels_last: the same memory as
-# channels_last_3d, so that 2D layers treat every level alike and 3D ones mix levels, without copies.
+# channels_last_3d, so 2D layers treat every level alike and 3D ones mix levels, without copies.
 
 
 class LevelConv(nn.Module):
@@ -70,18 +85,20 @@ class LevelConv(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.conv = nn.Conv3d(channels, channels, 3, padding=1, bias=False)
-        self.norm = nn.BatchNorm2d(channels)
+        conv = nn.Conv3d(channels, channels, 3, padding=1, bias=False)
+        self.layer = ConvNorm(conv, activation=True)
 
     def forward(self, x: Tensor, num_levels: int) -> Tensor:
+        """(b*l, c, h, w) to the same."""
         volume = x.unflatten(0, (-1, num_levels)).transpose(1, 2)  # (b, c, l, h, w), same memory
-        y = self.conv(volume).transpose(1, 2).flatten(0, 1)  # (b*l, c, h, w)
-        return x + F.leaky_relu(self.norm(y), 0.1, inplace=True)
+        y: Tensor = self.layer(volume).transpose(1, 2).flatten(0, 1)  # (b*l, c, h, w)
+        return y + x
 
 
-def normed(conv: nn.Module, channels: int) -> nn.Sequential:
-    """A convolution followed by batch norm and activation."""
-    return nn.Sequential(conv, nn.BatchNorm2d(channels), nn.LeakyReLU(0.1, inplace=True))
+def halving(channels_in: int, channels_out: int) -> ConvNorm:
+    """Two by two pixels to one."""
+    conv = nn.Conv2d(channels_in, channels_out, 2, 2, bias=False)
+    return ConvNorm(conv, activation=True)
 
 
 class Hourglass(nn.Module):
@@ -89,18 +106,18 @@ class Hourglass(nn.Module):
 
     def __init__(self, full: int, half: int, quarter: int, eighth: int) -> None:
         super().__init__()
-        self.to_half = normed(nn.Conv2d(full, half, 2, 2, bias=False), half)
+        self.to_half = halving(full, half)
         self.half_in = LevelConv(half)
-        self.to_quarter = normed(nn.Conv2d(half, quarter, 2, 2, bias=False), quarter)
+        self.to_quarter = halving(half, quarter)
         self.quarter_in = nn.ModuleList([LevelConv(quarter) for _ in range(2)])
-        self.to_eighth = normed(nn.Conv2d(quarter, eighth, 2, 2, bias=False), eighth)
+        self.to_eighth = halving(quarter, eighth)
         self.eighth = nn.ModuleList([LevelConv(eighth) for _ in range(3)])
         self.from_eighth = nn.Conv2d(eighth, quarter, 1)
         self.quarter_out = LevelConv(quarter)
         self.from_quarter = nn.Conv2d(quarter, half, 1)
         self.half_out = LevelConv(half)
         self.from_half = nn.ConvTranspose2d(half, full, 2, 2)
-        self.mix = normed(nn.Conv2d(full, full, 3, padding=1, bias=False), full)
+        self.mix = ConvNorm(nn.Conv2d(full, full, 3, padding=1, bias=False), activation=True)
         self.out = nn.Conv2d(full, 1, 3, padding=1)
         nn.init.zeros_(self.out.weight)  # at step 0 the network is a plane sweep
         nn.init.zeros_(self.out.bias)  # type: ignore[arg-type]
@@ -153,13 +170,13 @@ class FastNet(nn.Module):
         self.config = config
         full, refine_full = config.channels[0], config.refine_channels[0]
         self.project = Projection(2, config.grid, full)
-        self.enter = nn.Sequential(nn.BatchNorm2d(full), nn.LeakyReLU(0.1, inplace=True))
+        self.enter = nn.Sequential(nn.BatchNorm2d(full), nn.LeakyReLU(LEAK, inplace=True))
         self.hourglass = Hourglass(*config.channels)
         self.context = nn.Sequential(
             nn.Conv2d(1, 16, 3, padding=1),
-            nn.LeakyReLU(0.1, inplace=True),
+            nn.LeakyReLU(LEAK, inplace=True),
             nn.Conv2d(16, 16, 3, padding=1),
-            nn.LeakyReLU(0.1, inplace=True),
+            nn.LeakyReLU(LEAK, inplace=True),
             nn.Conv2d(16, full + refine_full, 3, padding=1),
         )
         self.beta = nn.Parameter(torch.tensor(8.0))
@@ -168,11 +185,11 @@ class FastNet(nn.Module):
         self.link = nn.Conv2d(full + 2, refine_full, 1)
         self.belief = nn.Parameter(torch.zeros(refine_full))  # of a candidate, from the last pass
         self.refine_enter = nn.Sequential(
-            nn.BatchNorm2d(refine_full), nn.LeakyReLU(0.1, inplace=True)
+            nn.BatchNorm2d(refine_full), nn.LeakyReLU(LEAK, inplace=True)
         )
         self.refine_hourglass = Hourglass(*config.refine_channels)
         self.refine_beta = nn.Parameter(torch.tensor(8.0))
-        self.certainty = nn.Conv2d(refine_full + 2, 1, 1)
+        self.certain = nn.Conv2d(refine_full + 2, 1, 1)
 
     def forward(self, views: Tensor, iterations: int | None = None) -> list[PassState]:
         """Every pass in turn; the last one's disparity is the answer."""
@@ -187,15 +204,14 @@ class FastNet(nn.Module):
         config = self.config
         context = self.context(self.centre(views)[:, None])  # (b, c + c', h, w)
         own, later = context.split((config.channels[0], config.refine_channels[0]), 1)
-        evidence, prior = self.sweep_evidence(views)
-        x = self.project(evidence, tuple(views.shape[1:3]))  # (b*l, c, h, w)
+        x, prior = self.sweep(views)  # (b*l, c, h, w), (b, l, h, w)
         x = self.enter(x + own.repeat_interleave(config.num_levels, 0))
         logits, features = self.hourglass(x, config.num_levels)
-        logits = logits + self.beta * prior
+        prior = F.avg_pool2d(prior, 5, 1, 2, count_include_pad=False)
         levels = torch.arange(-config.reach, config.reach + 1, device=views.device)
-        return answer(
-            logits, levels.to(logits)[None, :, None, None], features, windowed=True
-        ), later
+        candidates = levels.to(logits)[None, :, None, None]
+        state = answer(logits - self.beta * prior, candidates, features, windowed=True)
+        return state, later
 
     def refine(
         self, views: Tensor, last: PassState, first: PassState, context: Tensor
@@ -203,26 +219,72 @@ class FastNet(nn.Module):
         """One occlusion-aware, sub-pixel pass; the same weights serve every further one."""
         config = self.config
         candidates = self.choose_candidates(last)  # (b, n, h, w)
-        evidence, prior, mask, relative = self.warp_evidence(views, candidates)
-        grid = tuple(views.shape[1:3])
-        x = self.refine_project(evidence, grid)  # (b*n, c, h, w)
+        x, from_masks, prior, mask = self.look_closer(views, candidates)
         step = candidates[:, -1:] - candidates[:, :1]
         about = torch.cat([first.summary, last.spread.detach()[:, None], step], 1)
-        shared = context + self.link(about) + self.mask_project(relative - 1, grid)
+        shared = context + self.link(about) + from_masks
         belief = interpolate_levels(first.logits, candidates + config.reach)  # (b, n, h, w)
         x = x + shared.repeat_interleave(config.num_offsets, 0)
         x = x + belief.flatten(0, 1)[:, None] * self.belief[:, None, None]
         logits, features = self.refine_hourglass(self.refine_enter(x), config.num_offsets)
-        state = answer(logits + self.refine_beta * prior, candidates, features, windowed=False)
+        prior = F.avg_pool2d(prior, 3, 1, 1, count_include_pad=False)
+        logits = logits - self.refine_beta * prior
+        state = answer(logits, candidates, features, windowed=False)
         state.mask = mask
         return state
 
-    def confidence(self, state: PassState) -> Tensor:
-        """Probability that the error is below 0.07 px, as a logit (b, h, w); a refined pass only."""
+    def sweep(self, views: Tensor) -> tuple[Tensor, Tensor]:
+        """Evidence at the integer disparities, projected (b*l, c, h, w); mean votes (b, l, h, w).
+
+        Outside of training a few rows at a time: all the evidence of a picture would be gigabytes.
+        """
+        grid = (views.shape[1], views.shape[2])
+        parts = []
+        for rows in self._strips(views, self.config.num_levels):
+            evidence, votes = self.sweep_evidence(self._with_margin(views, rows))
+            parts.append((self.project(evidence, grid), votes))
+        return join(parts)
+
+    def look_closer(
+        self, views: Tensor, candidates: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Evidence at the candidates (b*n, c, h, w) and of the masks (b, c, h, w), projected.
+
+        And the mean votes (b, n, h, w) and the masks (b, u*v, h, w).
+        """
+        grid = (views.shape[1], views.shape[2])
+        parts = []
+        for rows in self._strips(views, self.config.num_offsets):
+            strip = self._with_margin(views, rows)
+            evidence, votes, mask, relative = self.warp_evidence(strip, candidates[:, :, rows])
+            projected = self.refine_project(evidence, grid)
+            parts.append((projected, self.mask_project(relative - 1, grid), votes, mask))
+        return join(parts)
+
+    def _strips(self, views: Tensor, num_levels: int) -> list[slice]:
+        """Rows to treat together."""
+        height, width = (side - 2 * self.config.margin for side in views.shape[-2:])
+        count = height
+        if not self.training:
+            per_row = num_levels * views.shape[0] * views.shape[1] * views.shape[2] * width
+            count = max(1, min(height, STRIP_SAMPLES // per_row))
+        return [slice(start, min(start + count, height)) for start in range(0, height, count)]
+
+    def _with_margin(self, views: Tensor, rows: slice) -> Tensor:
+        return views[..., rows.start : rows.stop + 2 * self.config.margin, :]
+
+    def certainty(self, state: PassState) -> Tensor:
+        """Logit of the probability that the error is below 0.07 px (b, h, w), after refining."""
         likely = torch.softmax(state.logits, 1).amax(1, keepdim=True)
         about = torch.cat([state.summary, likely, state.spread[:, None]], 1).detach()
-        logit: Tensor = self.certainty(about)[:, 0]
+        logit: Tensor = self.certain(about)[:, 0]
         return logit
+
+    def confidence(self, state: PassState, refined: bool) -> Tensor:
+        """In [0, 1] (b, h, w): how likely the error is below 0.07 px; unrefined, the best level."""
+        if refined:
+            return torch.sigmoid(self.certainty(state))
+        return torch.softmax(state.logits, 1).amax(1)
 
     def centre(self, views: Tensor) -> Tensor:
         """The centre view without its margin (b, h, w); 0 where it is absent."""
@@ -232,25 +294,26 @@ class FastNet(nn.Module):
 
     @torch.no_grad()
     def sweep_evidence(self, views: Tensor) -> tuple[Tensor, Tensor]:
-        """Residuals and votes at the integer disparities.
+        """Residuals and votes at the integer disparities (b*l, 2*u*v, h, w).
 
-        (b*l, 2*u*v, h, w), and the classical answer: minus the votes' mean, smoothed, (b, l, h, w).
+        And the mean over the views of the votes (b, l, h, w): a classical matching cost.
         """
         config = self.config
-        centre = self.centre(views)[:, None, None]
+        centre = self.centre(views)
         b, u, v = views.shape[:3]
         h, w = centre.shape[-2:]
         evidence = views.new_empty(b, config.num_levels, 2, u, v, h, w)
-        prior = views.new_empty(b, config.num_levels, h, w)
-        complete = bool(views.amin() >= 0)
-        for index, d in enumerate(range(-config.reach, config.reach + 1)):
-            samples = angular_patch(views, d, config.margin)  # (b, u, v, h, w)
-            residual, votes = evidence[:, index, 0], evidence[:, index, 1]
-            prior[:, index] = compare(
-                samples, centre, config.vote_gain, complete, config.grid, residual, votes
-            )
-        prior = F.avg_pool2d(prior, 5, 1, 2, count_include_pad=False)
-        return evidence.view(b * config.num_levels, 2 * u * v, h, w), -prior
+        votes = views.new_empty(b, config.num_levels, h, w)
+        for sample in range(b):  # one after the other: they stay in the cache, few are incomplete
+            num_absent = config.grid[0] * config.grid[1] - u * v
+            is_complete = num_absent == 0 and bool(views[sample].amin() >= 0)
+            for index, d in enumerate(range(-config.reach, config.reach + 1)):
+                patch = angular_patch(views[sample : sample + 1], d, config.margin)[0]
+                compare(patch, centre[sample], config.vote_gain, evidence[sample, index])
+                if not is_complete:
+                    silence(evidence[sample, index], patch, config.grid[0] * config.grid[1])
+            votes[sample] = evidence[sample, :, 1].sum((1, 2)) / (config.grid[0] * config.grid[1])
+        return evidence.view(b * config.num_levels, 2 * u * v, h, w), votes
 
     @torch.no_grad()
     def choose_candidates(self, last: PassState) -> Tensor:
@@ -267,8 +330,8 @@ class FastNet(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Residuals and votes at the candidates, modulated by the mask of the middle one.
 
-        (b*n, 2*u*v, h, w); the classical answer (b, n, h, w); the mask (b, u*v, h, w) in [0, 1],
-        and the same divided by its mean over the views.
+        (b*n, 2*u*v, h, w); the votes' mean (b, n, h, w); the mask (b, u*v, h, w) in [0, 1], and the
+        same divided by its mean over the views.
         """
         config = self.config
         centre = self.centre(views)[:, None]  # (b, 1, h, w)
@@ -278,16 +341,13 @@ class FastNet(nn.Module):
         mask = (1 - (middle - centre).abs()).clamp(min=0) ** config.decay  # Eq. 8
         mask[:, num_views // 2] = 1.0  # the centre view sees all of itself
         mask *= middle >= SMALLEST_PRESENT
-        relative = mask / mask.mean(1, keepdim=True).clamp(min=1e-3)
+        num_full = config.grid[0] * config.grid[1]
+        relative = mask * (num_full / mask.sum(1, keepdim=True).clamp(min=SMALLEST_SUM))
         evidence = views.new_empty(b, n, 2, num_views, h, w)
-        residual, votes = evidence[:, :, 0], evidence[:, :, 1]
-        torch.sub(samples, centre[:, None], out=residual)
-        residual.clamp_(-1, 1)
-        torch.abs(residual, out=votes)
-        votes.mul_(config.refine_vote_gain).clamp_(max=1).mul_(relative[:, None])
-        residual.mul_(4 * relative[:, None])
-        prior = F.avg_pool2d(votes.mean(2), 3, 1, 1, count_include_pad=False)
-        return evidence.view(b * n, 2 * num_views, h, w), -prior, mask, relative
+        compare(samples, centre, config.refine_vote_gain, evidence.transpose(1, 2).transpose(0, 1))
+        evidence *= relative[:, None, None]
+        votes = evidence[:, :, 1].sum(2) / num_full
+        return evidence.view(b * n, 2 * num_views, h, w), votes, mask, relative
 
 
 def angular_patch(views: Tensor, d: int, margin: int) -> Tensor:
@@ -304,32 +364,22 @@ def angular_patch(views: Tensor, d: int, margin: int) -> Tensor:
     return views.as_strided(size, (sb, su - d * sy, sv - d * sx, sy, sx), start)
 
 
-def compare(
-    samples: Tensor,
-    centre: Tensor,
-    gain: float,
-    complete: bool,
-    grid: tuple[int, int],
-    residual: Tensor,
-    votes: Tensor,
-) -> Tensor:
-    """Fill in residuals and votes (b, u, v, h, w); return the votes' mean (b, h, w).
-
-    Absent samples do not vote, and dividing by the share of those present keeps the scale (Eq. 5).
-    """
+def compare(samples: Tensor, centre: Tensor, gain: float, out: Tensor) -> None:
+    """Fill in residuals out[0] and votes out[1], both of the samples' shape."""
+    residual, votes = out[0], out[1]
     torch.sub(samples, centre, out=residual)
     torch.abs(residual, out=votes)
     votes.mul_(gain).clamp_(max=1)
-    residual.mul_(4)
-    count = samples.shape[1] * samples.shape[2]
-    if complete and count == grid[0] * grid[1]:
-        return votes.mean((1, 2))
+    residual.mul_(RESIDUAL_GAIN).clamp_(-RESIDUAL_GAIN, RESIDUAL_GAIN)
+
+
+def silence(evidence: Tensor, samples: Tensor, num_full: int) -> None:
+    """Take absent samples (u, v, h, w) out of the evidence (2, u, v, h, w).
+
+    Dividing by the share of those present keeps the scale (Eq. 5).
+    """
     present = (samples >= SMALLEST_PRESENT).to(samples)
-    share = present.sum((1, 2), keepdim=True) / (grid[0] * grid[1])
-    present /= share.clamp(min=1e-3)
-    residual.clamp_(-4, 4).mul_(present)
-    votes.mul_(present)
-    return votes.sum((1, 2)) / (grid[0] * grid[1])
+    evidence *= present * (num_full / present.sum((0, 1)).clamp(min=SMALLEST_SUM))
 
 
 def warp(views: Tensor, disparity: Tensor, margin: int) -> Tensor:
@@ -381,6 +431,13 @@ def answer(logits: Tensor, candidates: Tensor, features: Tensor, windowed: bool)
         near = p * ((index - best).abs() <= 1)
         mean = (near * candidates).sum(1, keepdim=True) / near.sum(1, keepdim=True)
     return PassState(mean[:, 0], spread, logits, candidates, summary)
+
+
+def join(parts: list[tuple[Tensor, ...]]) -> Any:
+    """Strips of rows to whole pictures; (…, h, w), one tensor for each of a strip's."""
+    if len(parts) == 1:
+        return parts[0]
+    return tuple(torch.cat(strips, -2) for strips in zip(*parts, strict=True))
 
 
 def interpolate_levels(logits: Tensor, position: Tensor) -> Tensor:

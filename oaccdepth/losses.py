@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from oaccdepth.fast import FastNet, PassState
+from oaccdepth.network import OACCNet
 
 BAD = 0.07  # px: the benchmark's threshold
 
@@ -40,7 +41,7 @@ class FastLoss(nn.Module):
         bad = (error > BAD).to(truth)
         if iterations > 1:
             sure = F.binary_cross_entropy_with_logits(
-                self.network.confidence(last), 1 - bad, reduction="none"
+                self.network.certainty(last), 1 - bad, reduction="none"
             )
             loss = loss + 0.1 * (sure * weight).sum()
         parts = {
@@ -49,6 +50,32 @@ class FastLoss(nn.Module):
             "bad": 100 * (bad * weight).sum(),
         }
         return loss, parts
+
+
+class PaperLoss(nn.Module):
+    """The paper's network and its loss: L1, one pass with the mask of the true disparity."""
+
+    def __init__(self, network: OACCNet) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(
+        self, views: Tensor, truth: Tensor, valid: Tensor, iterations: int
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Loss, and its parts for the log. The number of passes does not matter here."""
+        margin = (views.shape[-1] - truth.shape[-1]) // 2
+        inner = views[..., margin:-margin, margin:-margin]
+        present = (inner >= 0).to(inner)
+        error = (self.network(inner.clamp(min=0), truth, present) - truth).abs()
+        weight = valid.to(truth) / valid.sum().clamp(min=1)
+        loss = (error * weight).sum()
+        bad = (error.detach() > BAD).to(truth)
+        return loss, {"l1": loss.detach(), "bad": 100 * (bad * weight).sum()}
+
+
+def loss_module(network: FastNet | OACCNet) -> nn.Module:
+    """A network with the loss it is trained with."""
+    return FastLoss(network) if isinstance(network, FastNet) else PaperLoss(network)
 
 
 def split_cross_entropy(state: PassState, truth: Tensor) -> Tensor:

@@ -25,6 +25,9 @@ class ReadOptions:
     pattern: str | None = None  # regular expression with groups (row, column) or (index) of view names
     axes: str | None = None  # axis order of an array file, such as "uvhwc"
     gamma: float | None = None  # display gamma for linear pictures; None: measured
+    layout: str | None = None  # of one picture with all views: mosaic, lenslet; None: measured
+    order: str | None = None  # of numbered views: rows, columns, serpentine, serpentine-columns
+    allow_missing: bool = False  # mask views that are not there, instead of refusing
 
 
 @dataclass(frozen=True)
