@@ -63,6 +63,27 @@ def _collect(
         float | None,
         _option("--gamma", help="Display gamma for linear pictures. [default: measured]"),
     ] = ReadOptions.gamma,
+    layout: Annotated[
+        str | None,
+        _option(
+            "--layout",
+            metavar="LAYOUT",
+            help="How one picture holds the views: mosaic or lenslet. [default: measured]",
+        ),
+    ] = ReadOptions.layout,
+    order: Annotated[
+        str | None,
+        _option(
+            "--order",
+            metavar="ORDER",
+            help="Of numbered views or a mosaic: rows, columns, serpentine or serpentine-columns. "
+            "[default: measured]",
+        ),
+    ] = ReadOptions.order,
+    allow_missing: Annotated[
+        bool,
+        _option("--allow-missing", help="Mask views that are not there, instead of refusing."),
+    ] = ReadOptions.allow_missing,
 ) -> ReadOptions:
     return ReadOptions(
         views=parse_pair(views, "--views") if views else None,
@@ -75,6 +96,9 @@ def _collect(
         pattern=pattern,
         axes=axes,
         gamma=gamma,
+        layout=layout,
+        order=order,
+        allow_missing=allow_missing,
     )
 
 

@@ -1,0 +1,126 @@
+"""Paths -> light fields: one small file per format, in the order in which they are tried.
+
+A reader's module offers NAME, EXTENSIONS, SIGN (by what it is recognised), EXTRA (the optional
+extra it needs), `detect(path)` (cheap: names and first bytes) and `open_grid(path, options)`, which
+finds the views and loads none of them. `assemble` makes the light field of what it found.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+from oaccdepth.errors import InvalidLightField, InvalidOption, UnknownFormat, UnreadableFile
+from oaccdepth.lightfield import FloatArray, LightField
+from oaccdepth.options import ReadOptions
+from oaccdepth.readers import (
+    arrays,
+    frames,
+    hci,
+    hdf5,
+    lenslet,
+    lytro_raw,
+    matlab,
+    mosaic,
+    quilt,
+    view_folder,
+)
+from oaccdepth.readers.assemble import assemble
+from oaccdepth.readers.listing import list_files
+from oaccdepth.readers.names import view_names
+from oaccdepth.readers.search import find_in
+
+READERS: tuple[ModuleType, ...] = (
+    hci,  # before view_folder, which would take its views for numbered ones
+    frames,  # before view_folder: thumbnails may lie beside the folders
+    view_folder,
+    matlab,  # before hdf5, which MATLAB 7.3 also is
+    hdf5,
+    arrays,
+    lenslet,  # before mosaic, which takes any picture
+    mosaic,
+)
+REFUSED: tuple[ModuleType, ...] = (lytro_raw, quilt)  # recognised, to say what to do instead
+ORDERS = ("rows", "columns", "serpentine", "serpentine-columns")
+
+__all__ = ["READERS", "REFUSED", "find", "read", "read_ground_truth"]
+
+
+def read(path: Path | str, options: ReadOptions = ReadOptions()) -> LightField:
+    """Read a light field, whatever its format; only the views that are used are loaded.
+
+    Raises
+    ------
+    UnreadableFile, UnknownFormat, InvalidLightField, InvalidOption, MissingDependency
+        One sentence on what is wrong, what was expected and what to do.
+    """
+    path = Path(path)
+    reader = choose_reader(path)
+    _check_options(options)
+    grid = reader.open_grid(path, options)
+    return assemble(hci.scene_folder(path), grid, options, reader.NAME)
+
+
+def read_ground_truth(path: Path | str, options: ReadOptions = ReadOptions()) -> FloatArray | None:
+    """Read the disparity of the centre view, (h, w) [px], if it lies beside the light field.
+
+    In our sign (nearer is larger), for the view step of `options.stride`.
+    """
+    path = Path(path)
+    grid = choose_reader(path).open_grid(path, options)
+    if grid.ground_truth is None:
+        return None
+    truth: FloatArray = grid.ground_truth()
+    return truth if options.stride == 1 else truth * truth.dtype.type(options.stride)
+
+
+def find(root: Path | str) -> list[Path]:
+    """Find every light field under a folder, sorted; folders of views are not searched further."""
+    root = Path(root)
+    if not root.exists():
+        raise UnreadableFile(f"{root}: no such file or folder. Check the path.")
+    return find_in(root, READERS)
+
+
+def choose_reader(path: Path) -> ModuleType:
+    """Return the first reader that recognises a path."""
+    if not path.exists():
+        raise UnreadableFile(f"{path}: no such file or folder. Check the path.")
+    for module in REFUSED:
+        if module.detect(path):
+            refusal: UnknownFormat = module.refuse(path)
+            raise refusal
+    for module in READERS:
+        if module.detect(path):
+            return module
+    raise _unknown(path)
+
+
+def _unknown(path: Path) -> UnknownFormat | InvalidLightField:
+    if path.is_dir():
+        if not any(path.iterdir()):
+            return UnknownFormat(
+                f"{path}: is an empty folder. Expected the views of a light field."
+            )
+        inside = [str(found.relative_to(path)) for found in find_in(path, READERS, most=3)]
+        if inside:
+            return UnknownFormat(
+                f"{path}: the folder itself holds no views, but there are light fields in it: "
+                f"{', '.join(inside)}. Give one of them, or use oaccdepth batch."
+            )
+        if view_names(list_files(path)):
+            return view_folder.no_grid(path, ReadOptions())
+        return UnknownFormat(
+            f"{path}: the folder holds no light field. "
+            "Expected pictures named by row and column or number; see oaccdepth formats."
+        )
+    return UnknownFormat(
+        f"{path}: not a light field that we know. See oaccdepth formats for what is recognised."
+    )
+
+
+def _check_options(options: ReadOptions) -> None:
+    if options.order is not None and options.order not in ORDERS:
+        raise InvalidOption(f"--order {options.order}: expected one of {', '.join(ORDERS)}.")
+    if options.stride < 1:
+        raise InvalidOption(f"--stride {options.stride}: expected 1 or more.")

@@ -1,0 +1,110 @@
+"""Raw Lytro pictures (.lfp, .lfr, .lfx): refused, with what they say about themselves."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from oaccdepth.errors import UnknownFormat
+
+NAME = "lytro-raw"
+EXTENSIONS: tuple[str, ...] = (".lfp", ".lfr", ".lfx", ".ray", ".rays")
+SIGN = "raw pictures of Lytro and Raytrix cameras: decode them first"
+
+CONTAINER = b"\x89LFP\r\n\x1a\n"
+SECTIONS = (b"\x89LFM\r\n\x1a\n", b"\x89LFC\r\n\x1a\n")
+MOST_SECTIONS = 1000
+MOST_TEXT = 1 << 22  # bytes of JSON in one section
+
+
+def detect(path: Path) -> bool:
+    """A file that ends as raw pictures do, or starts as Lytro's do."""
+    if not path.is_file():
+        return False
+    if path.suffix.lower() in EXTENSIONS:
+        return True
+    try:
+        with path.open("rb") as file:
+            return file.read(len(CONTAINER)) == CONTAINER
+    except OSError:
+        return False
+
+
+def refuse(path: Path) -> UnknownFormat:
+    """Say what the picture is, and what to decode it with."""
+    if path.suffix.lower() in (".ray", ".rays"):
+        return UnknownFormat(
+            f"{path}: a raw Raytrix picture. Export its views with the camera's own software, "
+            "and give their folder."
+        )
+    metadata = read_metadata(path)
+    about = f" ({', '.join(metadata)})" if metadata else ""
+    return UnknownFormat(
+        f"{path}: a raw Lytro picture{about}; decoding it takes the camera's white images. "
+        "Decode it with LFToolbox (MATLAB) or PlenoptiCam (pip install plenopticam), "
+        "and give the __Decoded.mat or the folder of views."
+    )
+
+
+def read_metadata(path: Path) -> list[str]:
+    """What the container says: camera, size, date, lens; empty if it is damaged."""
+    found: dict[str, Any] = {}
+    try:
+        with path.open("rb") as file:
+            for text in _texts(file):
+                _collect(json.loads(text), found, depth=0)
+    except (OSError, ValueError, RecursionError, struct.error):
+        pass  # what was found until then is still worth saying
+    return _describe(found)
+
+
+def _texts(file: BinaryIO) -> Iterator[bytes]:
+    """Sections of a container that hold JSON."""
+    if file.read(16)[:8] != CONTAINER:
+        return
+    for _ in range(MOST_SECTIONS):
+        header = file.read(16)
+        if header[:8] not in SECTIONS:
+            return
+        (length,) = struct.unpack(">I", header[12:])
+        if length:
+            file.seek(80, 1)  # SHA-1 as text, padded
+        start = file.tell()
+        text = file.read(min(length, MOST_TEXT))
+        if text.lstrip()[:1] == b"{" and length <= MOST_TEXT:
+            yield text
+        file.seek(start + length + -length % 16)
+
+
+def _collect(content: Any, found: dict[str, Any], depth: int) -> None:
+    """Gather the plain values that we show, wherever they lie in the tree."""
+    if depth > 20:
+        return
+    if isinstance(content, dict):
+        for key, value in content.items():
+            if isinstance(value, str | int | float):
+                found.setdefault(key, value)
+            else:
+                _collect(value, found, depth + 1)
+    elif isinstance(content, list):
+        for value in content[:100]:
+            _collect(value, found, depth + 1)
+
+
+def _describe(found: dict[str, Any]) -> list[str]:
+    parts = []
+    camera = [str(found[key])[:40] for key in ("make", "model") if found.get(key)]
+    if camera:
+        parts.append(" ".join(dict.fromkeys(camera)))
+    if isinstance(found.get("width"), int) and isinstance(found.get("height"), int):
+        parts.append(f"{found['width']} x {found['height']} pixels")
+    if isinstance(found.get("zuluTime"), str):
+        parts.append(found["zuluTime"][:10])
+    if isinstance(found.get("iso"), int | float):
+        parts.append(f"ISO {found['iso']:g}")
+    if isinstance(found.get("focalLength"), int | float):
+        parts.append(f"focal length {found['focalLength'] * 1000:.1f} mm")
+    return [part for part in parts if part.isprintable()]

@@ -1,0 +1,180 @@
+"""One picture that holds all views: side by side, or as the pixels behind each lens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from oaccdepth.errors import InvalidLightField, InvalidOption, UnreadableFile
+from oaccdepth.lightfield import Array, Camera, FloatArray, as_grey
+from oaccdepth.options import Range, ReadOptions
+from oaccdepth.readers import decoding, values
+from oaccdepth.readers.grid import LARGEST_GRID, ViewGrid
+
+NAME = "mosaic"
+EXTENSIONS: tuple[str, ...] = decoding.EXTENSIONS
+SIGN = "one picture with all views side by side (or as lenslet pixels: --layout, --views UxV)"
+EXTRA = ""
+
+LAYOUTS = ("mosaic", "lenslet")
+ALIKE = 0.8  # correlation of neighbouring views at low resolution
+SIDE = 48  # px, of the views compared
+VIEW_NAME = re.compile(r"(input_Cam\d{3}|.*?\d{1,3}_\d{1,3})", re.IGNORECASE)
+
+
+def detect(path: Path) -> bool:
+    """Any picture file."""
+    return path.is_file() and decoding.is_picture(path.name)
+
+
+def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
+    """Find how the views lie in the picture: as written in it, as asked, or by comparing parts."""
+    return open_picture(path, options, None, None)
+
+
+def open_picture(
+    path: Path, options: ReadOptions, layout: str | None, shape: tuple[int, int] | None
+) -> ViewGrid:
+    """Open a picture whose layout and grid may be known from its name."""
+    if options.layout is not None and options.layout not in LAYOUTS:
+        raise InvalidOption(f"--layout {options.layout}: expected mosaic or lenslet.")
+    header = decoding.read_header(path)
+    load_picture = _loaded_once(path)
+    if header.description:
+        return _our_grid(path, header, load_picture)
+    shape = options.views or shape or _infer_shape(path, load_picture)
+    _check_multiple(path, header.height, header.width, shape)
+    layout = options.layout or layout or _measure_layout(load_picture(), shape)
+    return ViewGrid(
+        shape,
+        partial(_cut, load_picture, shape, layout),
+        f"one picture, {shape[0]} x {shape[1]} views "
+        + ("side by side" if layout == "mosaic" else "behind its lenses"),
+        names_give_grid=False,
+        order_is_known=layout == "lenslet",
+        orientation="unknown" if layout == "mosaic" else "presumed",
+        vignetted=layout == "lenslet" and all(10 <= size <= 15 for size in shape),
+        may_be_linear=layout == "lenslet",
+    )
+
+
+def _loaded_once(path: Path) -> Callable[[], Array]:
+    kept: list[Array] = []
+
+    def load() -> Array:
+        if not kept:
+            kept.append(decoding.decode(path, decoding.MOST_PICTURE_PIXELS))
+        return kept[0]
+
+    return load
+
+
+def _cut(
+    load_picture: Callable[[], Array], shape: tuple[int, int], layout: str, u: int, v: int
+) -> Array:
+    """Cut one view out of the picture."""
+    picture = load_picture()
+    rows, columns = shape
+    if layout == "lenslet":
+        return picture[u::rows, v::columns]
+    height, width = picture.shape[0] // rows, picture.shape[1] // columns
+    return picture[u * height : (u + 1) * height, v * width : (v + 1) * width]
+
+
+def _check_multiple(path: Path, height: int, width: int, shape: tuple[int, int]) -> None:
+    rows, columns = shape
+    if height % rows or width % columns or max(shape) > LARGEST_GRID:
+        raise InvalidLightField(
+            f"{path}: {width} x {height} pixels are no multiple of {columns} x {rows} "
+            "(columns x rows of views). Pass the grid with --views ROWSxCOLUMNS."
+        )
+
+
+def _our_grid(path: Path, header: decoding.Header, load_picture: Callable[[], Array]) -> ViewGrid:
+    """Read a picture that we wrote: a text in it says how the views lie."""
+    try:
+        layout = str(header.description["layout"])
+        rows, columns = (int(size) for size in header.description["views"])
+        is_grey = int(header.description.get("channels", 3)) == 1
+        camera, disparity_range = _parse_extras(header)
+        if layout not in LAYOUTS or min(rows, columns) < 1:
+            raise ValueError(layout)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise UnreadableFile(f"{path}: its description is damaged. Export it again.") from error
+    shape = rows, columns
+    _check_multiple(path, header.height, header.width, shape)
+
+    def load(u: int, v: int) -> Array:
+        view = _cut(load_picture, shape, layout, u, v)
+        return view[:, :, [0, 3]] if is_grey and view.ndim == 3 and view.shape[2] == 4 else view
+
+    return ViewGrid(
+        shape,
+        load,
+        f"one picture with all views, written by oaccdepth ({layout})",
+        orientation="certain",
+        camera=camera,
+        disparity_range=disparity_range,
+    )
+
+
+def _parse_extras(header: decoding.Header) -> tuple[Camera | None, Range | None]:
+    camera = header.description.get("camera")
+    ends = header.description.get("disparity_range")
+    return (
+        Camera(*(float(number) for number in camera)) if camera is not None else None,
+        (float(ends[0]), float(ends[1])) if ends is not None else None,
+    )
+
+
+def _infer_shape(path: Path, load_picture: Callable[[], Array]) -> tuple[int, int]:
+    """Find the largest square grid whose neighbouring parts look alike."""
+    picture = load_picture()
+    height, width = picture.shape[:2]
+    for side in range(20, 2, -1):
+        if height % side or width % side or min(height, width) // side < 16:
+            continue
+        if _likeness(picture, (side, side), "mosaic") > ALIKE:
+            return side, side
+    hint = ""
+    if VIEW_NAME.fullmatch(path.stem):
+        hint = f" If it is one view of many, give its folder, {path.parent}."
+    raise InvalidLightField(
+        f"{path}: one picture of {width} x {height} pixels, in which no grid of views can be "
+        f"seen. Pass --views ROWSxCOLUMNS if it holds several.{hint}"
+    )
+
+
+def _measure_layout(picture: Array, shape: tuple[int, int]) -> str:
+    """Views side by side look alike; the same parts of a lenslet picture do not."""
+    return "mosaic" if _likeness(picture, shape, "mosaic") > ALIKE else "lenslet"
+
+
+def _likeness(picture: Array, shape: tuple[int, int], layout: str) -> float:
+    """Lowest correlation of the centre view with its neighbours, at low resolution."""
+    u, v = shape[0] // 2, shape[1] // 2
+    places = [(u, v), (u - 1, v), (u + 1, v), (u, v - 1), (u, v + 1)]
+    thumbnails = [
+        _thumbnail(_cut(lambda: picture, shape, layout, row, column))
+        for row, column in places
+        if 0 <= row < shape[0] and 0 <= column < shape[1]
+    ]
+    centre = thumbnails[0]
+    if not centre.any() or len(thumbnails) < 3:
+        return 0.0
+    return min(float((centre * other).mean()) for other in thumbnails[1:])
+
+
+def _thumbnail(view: Array) -> FloatArray:
+    """A small grey copy with mean 0 and variance 1 (0 everywhere, if it is flat)."""
+    conversion = values.choose_conversion(view, "picture")
+    grey = as_grey(conversion.convert(values.with_channels(view))[0])
+    small = cv2.resize(grey, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
+    small -= small.mean()
+    deviation = float(np.sqrt((small * small).mean()))
+    return np.asarray(small / deviation if deviation > 1e-4 else small * 0, dtype=np.float32)

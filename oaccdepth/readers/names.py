@@ -1,0 +1,321 @@
+"""File names of a folder -> which picture is which view. Names only, nothing is opened."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import PurePath
+
+from oaccdepth.errors import InvalidOption
+from oaccdepth.options import ReadOptions
+from oaccdepth.readers.decoding import is_picture
+from oaccdepth.readers.grid import AS_STORED, LARGEST_GRID, Arrangement, Position
+
+# Pictures that lie beside views: ground truth, our own results, and what other programs add.
+NOT_A_VIEW = re.compile(
+    r"(^|[^a-z])(gt|ground_?truth|disp|disparit(y|ies)|depths?|labels?|masks?|thumb(nail)?s?|confidence"
+    r"|(in)?valid|objectids?|oid|normals?|visibility|preview|contact|stacked|refo|unused|highres"
+    r"|errors?|pass|eslf|qs\d+x\d+a[\d.]+)([^a-z]|$)",
+    re.IGNORECASE,
+)
+PAIR = re.compile(
+    r"(?P<prefix>.*?)(?P<row>\d+)(?P<middle>[^\d]{1,4})(?P<column>\d+)(?P<suffix>\D*)"
+)
+INDEX = re.compile(r"(?P<prefix>.*?)(?P<index>\d+)(?P<suffix>\D*)")
+NUMBER = r"-?\d+\.\d+"
+GANTRY = re.compile(
+    rf".*_(?P<row>\d\d)_(?P<column>\d\d)_(?P<y>{NUMBER})_(?P<x>{NUMBER})(_{NUMBER})*_?"
+)
+SERPENTINE = re.compile(r"(?P<prefix>.*)_(?P<counter>\d{3})_(?P<column>\d\d)_(?P<row>\d\d)")
+WARP_STACK = re.compile(r".*_warp_image(?P<index>\d{3})\D.*")
+# Names whose rows and columns are known to run as ours do (UrbanLF and PlenoptiCam have none).
+KNOWN_PREFIXES = ("", "lf_", "view_", "sa_")
+FEWEST_FILES = 9
+
+
+@dataclass(frozen=True)
+class Naming:
+    """Which picture of a folder is which view of the grid."""
+
+    shape: tuple[int, int]
+    names: dict[Position, str]
+    reason: str
+    name_of: Callable[[int, int], str]  # also of views that are not there
+    names_give_grid: bool = True
+    order_is_known: bool = True
+    orientation: str = "unknown"
+    arrangement: Arrangement = AS_STORED
+    suspect: str = "u"
+    vignetted: bool = False
+
+    @property
+    def absent(self) -> frozenset[Position]:
+        """Positions of the grid for which there is no picture."""
+        rows, columns = self.shape
+        everywhere = {(u, v) for u in range(rows) for v in range(columns)}
+        return frozenset(everywhere - self.names.keys())
+
+
+def view_names(names: Iterable[str]) -> list[str]:
+    """Return the pictures that may be views: not hidden, not ground truth, masks or thumbnails."""
+    return sorted(
+        name
+        for name in names
+        if is_picture(name) and not name.startswith(".") and not NOT_A_VIEW.search(_stem(name))
+    )
+
+
+def _stem(name: str) -> str:
+    return PurePath(name).stem
+
+
+def parse_names(names: Sequence[str], options: ReadOptions) -> Naming | None:
+    """Find the grid that the names of pictures describe; None if they describe none."""
+    if options.pattern is not None:
+        return _by_pattern(names, options)
+    names = view_names(names)
+    return (
+        _by_coordinates(names)
+        or _by_serpentine_counter(names)
+        or _by_warp_index(names)
+        or _by_pairs(names)
+        or _by_index(names, options)
+    )
+
+
+def _by_coordinates(names: Sequence[str]) -> Naming | None:
+    """Stanford gantry: the camera's y and x count, not its row and column numbers."""
+    found = [(name, match) for name in names if (match := GANTRY.fullmatch(_stem(name)))]
+    if len(found) < FEWEST_FILES:
+        return None
+    heights: dict[int, list[float]] = defaultdict(list)
+    widths: dict[int, list[float]] = defaultdict(list)
+    for _, match in found:
+        heights[int(match["row"])].append(float(match["y"]))
+        widths[int(match["column"])].append(float(match["x"]))
+    rows, columns = _by_mean(heights), _by_mean(widths)
+    places = {
+        (rows.index(int(match["row"])), columns.index(int(match["column"]))): name
+        for name, match in found
+    }
+    return Naming(
+        (len(rows), len(columns)),
+        places,
+        f"names give the camera's y and x ({found[0][0]})",
+        lambda u, v: f"row {rows[u]:02d}, column {columns[v]:02d}",
+        orientation="presumed",
+    )
+
+
+def _by_mean(coordinates: dict[int, list[float]]) -> list[int]:
+    """Row or column numbers in the order of their mean coordinate."""
+    return sorted(coordinates, key=lambda key: sum(coordinates[key]) / len(coordinates[key]))
+
+
+def _by_serpentine_counter(names: Sequence[str]) -> Naming | None:
+    """IMG_0001_NNN_SS_TT: a counter that goes to and fro, the column, the row."""
+    found = [(name, match) for name in names if (match := SERPENTINE.fullmatch(_stem(name)))]
+    found.sort(key=lambda item: int(item[1]["counter"]))
+    places = {(int(match["row"]), int(match["column"])): name for name, match in found}
+    steps = [abs(b[0] - a[0]) + abs(b[1] - a[1]) for a, b in pairwise(places)]
+    if len(places) < FEWEST_FILES or len(places) < len(found) or any(s != 1 for s in steps):
+        return None
+    return _naming(places, "names give a counter, the column and the row", "presumed")
+
+
+def _by_warp_index(names: Sequence[str]) -> Naming | None:
+    """Lytro Power Tools: ..._warp_imageNNN_..., 14 x 14 views in rows."""
+    places = {
+        divmod(int(match["index"]), 14): name
+        for name in names
+        if (match := WARP_STACK.fullmatch(_stem(name)))
+    }
+    if len(places) < FEWEST_FILES or max(row for row, _ in places) >= 14:
+        return None
+    return Naming(
+        (14, 14),
+        places,
+        "names of a Lytro warp stack (..._warp_imageNNN)",
+        lambda u, v: f"..._warp_image{14 * u + v:03d}",
+        orientation="presumed",
+        vignetted=True,
+    )
+
+
+def _by_pairs(names: Sequence[str]) -> Naming | None:
+    """Two numbers at the end of the name: row and column."""
+    groups: dict[tuple[str, ...], dict[Position, str]] = defaultdict(dict)
+    for name in names:
+        if match := PAIR.fullmatch(_stem(name)):
+            ending = PurePath(name).suffix.lower()
+            like = (match["prefix"], match["middle"], match["suffix"], ending)
+            groups[like][int(match["row"]), int(match["column"])] = name
+    for key, places in sorted(groups.items(), key=lambda item: -len(item[1])):
+        if len(places) >= FEWEST_FILES and _is_grid(places):
+            reason = f"names give row and column ({places[min(places)]})"
+            return _with_preset(_naming(places, reason, "unknown"), key[0])
+    return None
+
+
+def _with_preset(naming: Naming, prefix: str) -> Naming:
+    """Take into account what is known about some programs' names."""
+    if prefix == "SAI_":  # V-SENSE: columns from right to left
+        flipped = Arrangement(flip_v=True)
+        return replace(naming, arrangement=flipped, suspect="v", orientation="presumed")
+    if prefix in KNOWN_PREFIXES:
+        return replace(naming, orientation="presumed")
+    return naming
+
+
+def _is_grid(places: dict[Position, str]) -> bool:
+    rows, columns = _axis(places, 0), _axis(places, 1)
+    if not (2 <= len(rows) <= LARGEST_GRID and 2 <= len(columns) <= LARGEST_GRID):
+        return False
+    if len(places) >= 0.5 * len(rows) * len(columns):
+        return True
+    row, column = rows[len(rows) // 2], columns[len(columns) // 2]
+    return all((u, column) in places for u in rows) and all((row, v) in places for v in columns)
+
+
+def _axis(places: Iterable[Position], axis: int) -> range:
+    """Row or column numbers from the first to the last, in the steps in which they occur."""
+    numbers = sorted({place[axis] for place in places})
+    step = math.gcd(*(number - numbers[0] for number in numbers)) or 1
+    return range(numbers[0], numbers[-1] + 1, step)
+
+
+def _naming(places: dict[Position, str], reason: str, orientation: str) -> Naming:
+    rows, columns = _axis(places, 0), _axis(places, 1)
+    shape = len(rows), len(columns)
+    example = places[min(places)]
+    return Naming(
+        shape,
+        {(rows.index(u), columns.index(v)): name for (u, v), name in places.items()},
+        reason,
+        lambda u, v: _like(example, rows[u], columns[v]),
+        orientation=orientation,
+        vignetted=all(10 <= size <= 15 for size in shape),  # Lytro cameras: dark outer views
+    )
+
+
+def _like(example: str, row: int, column: int) -> str:
+    """Name of another view in the style of `example`, for messages."""
+    match = PAIR.fullmatch(_stem(example))
+    if match is None:
+        return f"row {row}, column {column}"
+    row_text, column_text = (
+        f"{number:0{len(match[group])}d}" for number, group in ((row, "row"), (column, "column"))
+    )
+    stem = f"{match['prefix']}{row_text}{match['middle']}{column_text}{match['suffix']}"
+    return stem + PurePath(example).suffix
+
+
+def _by_index(names: Sequence[str], options: ReadOptions) -> Naming | None:
+    """One number at the end of the name that counts the views."""
+    groups: dict[tuple[str, ...], dict[int, str]] = defaultdict(dict)
+    for name in names:
+        if match := INDEX.fullmatch(_stem(name)):
+            like = (match["prefix"], match["suffix"], PurePath(name).suffix.lower())
+            groups[like][int(match["index"])] = name
+    if not groups:
+        return None
+    key, numbered = max(groups.items(), key=lambda item: len(item[1]))
+    naming = number_views(numbered, options)
+    is_mit = key[0].endswith("-") and len(numbered) in (25, 49) and min(numbered) == 1
+    if naming is not None and is_mit:  # MIT, Wetzstein: rows from the bottom
+        flipped = Arrangement(flip_u=True)
+        return replace(naming, arrangement=flipped, orientation="presumed")
+    return naming
+
+
+def number_views(numbered: dict[int, str], options: ReadOptions) -> Naming | None:
+    """Lay numbered views out in rows (or columns, if asked); the lowest number comes first."""
+    first = min(numbered)
+    span = max(numbered) - first + 1
+    shape = options.views or square_of(span, len(numbered))
+    if shape is None or span > shape[0] * shape[1]:
+        return None
+    rows, columns = shape
+    by_column = options.order in ("columns", "serpentine-columns")
+
+    def place(index: int) -> Position:
+        return (index % rows, index // rows) if by_column else divmod(index, columns)
+
+    def name_of(u: int, v: int) -> str:
+        index = first + (v * rows + u if by_column else u * columns + v)
+        return _renumbered(numbered[first], index)
+
+    return Naming(
+        shape,
+        {place(number - first): name for number, name in numbered.items()},
+        f"names count the views ({numbered[first]})",
+        name_of,
+        names_give_grid=False,
+        order_is_known=False,
+    )
+
+
+def square_of(span: int, count: int) -> tuple[int, int] | None:
+    """Return the square grid for views numbered over `span`, of which `count` are there.
+
+    A few may be missing, also at the end; more than one in ten is no grid that we can infer.
+    """
+    side = math.isqrt(span - 1) + 1
+    if side < 3 or count < 0.9 * side * side or side > LARGEST_GRID:
+        return None
+    return side, side
+
+
+def _renumbered(example: str, index: int) -> str:
+    match = INDEX.fullmatch(_stem(example))
+    assert match is not None  # the example was found by this expression
+    number = f"{index:0{len(match['index'])}d}"
+    return f"{match['prefix']}{number}{match['suffix']}{PurePath(example).suffix}"
+
+
+def _by_pattern(names: Sequence[str], options: ReadOptions) -> Naming | None:
+    """Take the user's expression: groups row and column, or index; by name or in this order."""
+    pattern = _compile(options.pattern or "")
+    groups = pattern.groupindex
+    places: dict[Position, str] = {}
+    numbered: dict[int, str] = {}
+    for name in sorted(names):
+        match = pattern.search(name) if is_picture(name) else None
+        if match is None:
+            continue
+        if pattern.groups == 1:
+            numbered[_number(match[1], options)] = name
+        else:
+            row = match[groups.get("row", 1)]
+            column = match[groups.get("column", 2)]
+            places[_number(row, options), _number(column, options)] = name
+    if numbered:
+        return number_views(numbered, options)
+    if places and len(_axis(places, 0)) <= LARGEST_GRID and len(_axis(places, 1)) <= LARGEST_GRID:
+        return _naming(places, f"names match --pattern {options.pattern}", "unknown")
+    return None
+
+
+def _compile(text: str) -> re.Pattern[str]:
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise InvalidOption(f"--pattern {text}: not a regular expression ({error}).") from error
+    if pattern.groups not in (1, 2):
+        raise InvalidOption(
+            f"--pattern {text}: has {pattern.groups} groups, expected two (row and column) "
+            r"or one (index), such as 'view_(\d+)_(\d+)'."
+        )
+    return pattern
+
+
+def _number(text: str | None, options: ReadOptions) -> int:
+    if text is None or not text.isdecimal():
+        raise InvalidOption(
+            f"--pattern {options.pattern}: a group matched {text!r}, expected digits."
+        )
+    return int(text)

@@ -1,0 +1,38 @@
+"""Looking Glass quilts: refused, because their views lie in one row."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from oaccdepth.errors import UnknownFormat
+
+NAME = "quilt"
+EXTENSIONS: tuple[str, ...] = (".png", ".jpg", ".jpeg", ".webp", ".mp4")
+SIGN = "Looking Glass quilts (name_qs8x6a0.75.png): one row of views is not enough"
+
+QUILT_NAME = re.compile(r".*_qs(\d{1,3})x(\d{1,3})a[\d.]+", re.IGNORECASE)
+EXIF_KEY = b"LKGColumns"
+
+
+def detect(path: Path) -> bool:
+    """A picture or film with the quilt's ending, or its EXIF entry."""
+    if not path.is_file() or path.suffix.lower() not in EXTENSIONS:
+        return False
+    if QUILT_NAME.fullmatch(path.stem):
+        return True
+    try:
+        with path.open("rb") as file:
+            return EXIF_KEY in file.read(1 << 16)
+    except OSError:
+        return False
+
+
+def refuse(path: Path) -> UnknownFormat:
+    """Say why a quilt cannot be used."""
+    match = QUILT_NAME.fullmatch(path.stem)
+    views = f" of {int(match[1]) * int(match[2])} views" if match else ""
+    return UnknownFormat(
+        f"{path}: a Looking Glass quilt{views}, all of one camera row; "
+        "disparity is estimated from camera rows and columns together, from 3 x 3 views on."
+    )

@@ -1,0 +1,91 @@
+"""Finding the light fields in a tree of folders, by names and headers; nothing is decoded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+
+from oaccdepth.errors import OaccDepthError, UnreadableFile
+from oaccdepth.options import ReadOptions
+from oaccdepth.readers import decoding, lenslet
+from oaccdepth.readers.names import FEWEST_FILES, NOT_A_VIEW
+
+ARRAY_EXTENSIONS = (".h5", ".hdf5", ".mat", ".npy", ".npz")
+
+
+def find_in(root: Path, readers: Iterable[ModuleType], most: int | None = None) -> list[Path]:
+    """Find the light fields at and under `root`, sorted, at most so many."""
+    readers = tuple(readers)
+    found: list[Path] = []
+    waiting, seen = [root], set()
+    while waiting and (most is None or len(found) < most):
+        path = waiting.pop()
+        if not path.is_dir():
+            if _is_light_field_file(path, readers):
+                found.append(path)
+            continue
+        identity = os.path.realpath(path)
+        if identity in seen:
+            continue  # a link to a folder that was there already
+        seen.add(identity)
+        if _is_light_field_folder(path, readers):
+            found.append(path)
+        else:
+            waiting += sorted(_inside(path), reverse=True)
+    return sorted(found)[:most]
+
+
+def _inside(folder: Path) -> list[Path]:
+    try:
+        return [path for path in folder.iterdir() if not path.name.startswith(".")]
+    except OSError:
+        return []  # not ours to read: no light field for us
+
+
+def _is_light_field_folder(path: Path, readers: tuple[ModuleType, ...]) -> bool:
+    for reader in readers:
+        if not reader.EXTENSIONS and _detects(reader, path):
+            return _opens(reader, path, needs_names=False)
+    return False
+
+
+def _is_light_field_file(path: Path, readers: tuple[ModuleType, ...]) -> bool:
+    """Whether a file is one by itself: arrays of views, and pictures that say so."""
+    if decoding.is_picture(path.name):
+        return lenslet.detect(path) or _describes_itself(path)
+    if path.suffix.lower() not in ARRAY_EXTENSIONS or NOT_A_VIEW.search(path.stem):
+        return False  # masks.npz and disparity.npy have the shape of views, and are none
+    for reader in readers:
+        if _detects(reader, path):
+            return _opens(reader, path, needs_names=True)
+    return False
+
+
+def _describes_itself(path: Path) -> bool:
+    if path.suffix.lower() != ".png":
+        return False
+    try:
+        return bool(decoding.read_header(path).description)
+    except OaccDepthError:
+        return False
+
+
+def _detects(reader: ModuleType, path: Path) -> bool:
+    try:
+        return bool(reader.detect(path))
+    except OaccDepthError:
+        return False
+
+
+def _opens(reader: ModuleType, path: Path, needs_names: bool) -> bool:
+    """Whether there is a light field; a damaged one counts, so that a batch reports it."""
+    try:
+        grid = reader.open_grid(path, ReadOptions())
+    except UnreadableFile:
+        return True
+    except OaccDepthError:
+        return False
+    present = grid.shape[0] * grid.shape[1] - len(grid.absent)
+    return present >= FEWEST_FILES and (grid.names_give_grid or not needs_names)

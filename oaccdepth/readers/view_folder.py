@@ -1,0 +1,97 @@
+"""Any folder of pictures whose names say which view they are: rows and columns, or a number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from oaccdepth.errors import InvalidLightField, UnknownFormat
+from oaccdepth.lightfield import Array
+from oaccdepth.options import ReadOptions
+from oaccdepth.readers.decoding import decode, read_header
+from oaccdepth.readers.grid import ViewGrid
+from oaccdepth.readers.ground_truth import find_beside_views
+from oaccdepth.readers.listing import list_files, list_folders
+from oaccdepth.readers.names import FEWEST_FILES, Naming, parse_names, view_names
+
+NAME = "view-folder"
+EXTENSIONS: tuple[str, ...] = ()  # a folder
+SIGN = (
+    "folder of pictures named by row and column (1_1, view_R_C, lf_R_C, SAI_RR_CC, name_RR_CC, "
+    "out_RR_CC_y_x_, viewpoints_15px/JJ_II) or numbered (name-NN)"
+)
+EXTRA = ""
+
+
+def detect(path: Path) -> bool:
+    """A folder with enough pictures that are not obviously something else."""
+    if not path.is_dir():
+        return False
+    return len(view_names(list_files(_with_viewpoints(path)))) >= FEWEST_FILES
+
+
+def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
+    """Find the grid that the names describe."""
+    folder = _with_viewpoints(path)
+    names = list_files(folder)
+    naming = parse_names(names, options)
+    if naming is None:
+        raise no_grid(path, options)
+    if not naming.names_give_grid:
+        _check_single_views(folder, naming)
+
+    def load(u: int, v: int) -> Array | None:
+        name = naming.names.get((u, v))
+        return None if name is None else decode(folder / name)
+
+    ignored = len(view_names(names)) - len(naming.names)
+    centre = naming.names.get((naming.shape[0] // 2, naming.shape[1] // 2))
+    return ViewGrid(
+        naming.shape,
+        load,
+        naming.reason,
+        name_of=lambda u, v: naming.names.get((u, v)) or naming.name_of(u, v),
+        absent=naming.absent,
+        names_give_grid=naming.names_give_grid,
+        arrangement=naming.arrangement,
+        orientation=naming.orientation,
+        suspect=naming.suspect,
+        order_is_known=naming.order_is_known,
+        vignetted=naming.vignetted or folder != path,
+        ground_truth=find_beside_views(folder, centre) if centre else None,
+        notes=(f"{ignored} other pictures in the folder are left out.",) if ignored > 0 else (),
+    )
+
+
+def _with_viewpoints(path: Path) -> Path:
+    """PlenoptiCam writes the views into a folder viewpoints_15px inside that of the picture."""
+    inside = [name for name in list_folders(path) if name.startswith("viewpoints_")]
+    return path / inside[0] if len(inside) == 1 else path
+
+
+def _check_single_views(folder: Path, naming: Naming) -> None:
+    """Numbered pictures may each hold a whole light field, if we wrote them."""
+    first = naming.names[min(naming.names)]
+    if read_header(folder / first).description:
+        raise UnknownFormat(f"{folder}: each picture holds a light field. Give one of them.")
+
+
+def no_grid(path: Path, options: ReadOptions) -> InvalidLightField:
+    """Say that the pictures in a folder are no grid of views, and what to do."""
+    names = list_files(path)
+    pictures = view_names(names)
+    if options.pattern is not None:
+        return InvalidLightField(
+            f"{path}: no grid of views has names that match --pattern {options.pattern} "
+            f"({len(pictures)} pictures, such as {pictures[0] if pictures else names[0]})."
+        )
+    if options.views is not None:
+        rows, columns = options.views
+        return InvalidLightField(
+            f"{path}: {len(pictures)} pictures, such as {pictures[0]}, do not fill a grid of "
+            f"{rows} x {columns}. Correct --views, or describe the names with --pattern REGEX."
+        )
+    return InvalidLightField(
+        f"{path}: the grid cannot be inferred from {len(pictures)} pictures, "
+        f"such as {pictures[0]}. Pass --views UxV if they are numbered, "
+        "or describe their names with --pattern REGEX."
+    )
