@@ -22,6 +22,7 @@ from oaccdepth.network import LEAK, ConvNorm
 
 ABSENT = -1e4  # far enough below 0 that bilinear sampling cannot dilute it into a picture's value
 SMALLEST_PRESENT = -1e-3
+SMALLEST_ROOM = 0.02  # px between candidates at the very end of the reach
 SMALLEST_SUM = 0.1  # of masks over the views; below, nothing is seen and nothing is said
 RESIDUAL_GAIN = 4.0  # residuals are small; this brings them to the votes' size
 STRIP_SAMPLES = 1 << 21  # of evidence at a time outside of training: 16 MiB, about a core's cache
@@ -258,7 +259,7 @@ class FastNet(nn.Module):
             strip = self._with_margin(views, rows)
             evidence, votes, mask, relative = self.warp_evidence(strip, candidates[:, :, rows])
             projected = self.refine_project(evidence, grid)
-            parts.append((projected, self.mask_project(relative - 1, grid), votes, mask))
+            parts.append((projected, self.mask_project(relative, grid), votes, mask))
         return join(parts)
 
     def _strips(self, views: Tensor, num_levels: int) -> list[slice]:
@@ -319,10 +320,12 @@ class FastNet(nn.Module):
     def choose_candidates(self, last: PassState) -> Tensor:
         """Disparities around the last answer, wider apart where it was torn. (b, n, h, w)."""
         config = self.config
-        step = last.spread.clamp(config.smallest_step, config.largest_step)[:, None]
         half = config.num_offsets // 2
+        step = last.spread.clamp(config.smallest_step, config.largest_step)
+        room = (config.reach - last.disparity.abs()) / half  # views have a margin for the reach only
+        step = step.minimum(room.clamp(min=SMALLEST_ROOM))[:, None]
         offsets = torch.arange(-half, half + 1, device=step.device).to(step)[None, :, None, None]
-        return (last.disparity[:, None] + step * offsets).clamp(-config.reach, config.reach)
+        return last.disparity[:, None] + step * offsets
 
     @torch.no_grad()
     def warp_evidence(
@@ -344,7 +347,7 @@ class FastNet(nn.Module):
         num_full = config.grid[0] * config.grid[1]
         relative = mask * (num_full / mask.sum(1, keepdim=True).clamp(min=SMALLEST_SUM))
         evidence = views.new_empty(b, n, 2, num_views, h, w)
-        compare(samples, centre, config.refine_vote_gain, evidence.transpose(1, 2).transpose(0, 1))
+        compare(samples, centre[:, None], config.refine_vote_gain, evidence.movedim(2, 0))
         evidence *= relative[:, None, None]
         votes = evidence[:, :, 1].sum(2) / num_full
         return evidence.view(b * n, 2 * num_views, h, w), votes, mask, relative
