@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from oaccdepth import metrics, readers
-from oaccdepth.errors import InvalidPrediction, UnreadableFile
+from oaccdepth.errors import InvalidPrediction, UnknownFormat, UnreadableFile
 from oaccdepth.lightfield import BoolArray, FloatArray
 from oaccdepth.pfm import read_pfm
 
@@ -185,10 +185,12 @@ def _scenes(dataset: Path) -> list[Path]:
 
 def _read_truth(source: Path) -> FloatArray | None:
     """Ground truth of a scene, where there is one."""
-    truth = readers.read_ground_truth(source)
-    if truth is None and (source / GROUND_TRUTH).is_file():
+    if (source / GROUND_TRUTH).is_file():  # also where there are no views, or damaged ones
         return read_pfm(source / GROUND_TRUTH)
-    return truth
+    try:
+        return readers.read_ground_truth(source)
+    except UnknownFormat:
+        return None
 
 
 def _scene_of(truth: Path) -> str:

@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from oaccdepth import __version__, evaluation, readers, writers
+from oaccdepth import evaluation, readers, writers
 from oaccdepth.batch.crew import Crew, LocalWorker, ProcessWorker, Worker
 from oaccdepth.batch.job import Job, Record, Report, Settings, earlier_record
 from oaccdepth.batch.report import remove_report, write_report
 from oaccdepth.errors import InvalidOption, UnreadableFile, UnwritableOutput
 from oaccdepth.options import BatchOptions, EstimateOptions, ReadOptions
 from oaccdepth.output import TEMPORARY
+from oaccdepth.version import __version__
 
 logger = logging.getLogger(__name__)
 

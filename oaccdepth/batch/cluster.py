@@ -10,6 +10,7 @@ import os
 import threading
 from concurrent.futures import Future
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 from oaccdepth.batch.crew import IN_FLIGHT, Crew, Worker, WorkerDied
@@ -44,7 +45,7 @@ def choose_resources(device: str, resources: dict[str, float]) -> tuple[dict[str
 
 def _connect(address: str) -> Any:
     try:
-        import ray
+        ray = import_module("ray")
     except ImportError as error:
         raise MissingDependency(
             'batch --ray needs Ray. Install it with: pip install "oaccdepth[ray]".'
@@ -96,11 +97,9 @@ class RayWorker:
     """A pipeline in an actor, wherever Ray finds room for it."""
 
     def __init__(self, settings: Settings, needs: dict[str, int], report: Report) -> None:
-        import ray
-
-        self._ray = ray
+        self._ray = import_module("ray")  # untyped, so that mypy says the same without the extra
         self._report = report
-        remote = ray.remote(max_concurrency=IN_FLIGHT + 1, **needs)(RemotePipeline)
+        remote = self._ray.remote(max_concurrency=IN_FLIGHT + 1, **needs)(RemotePipeline)
         self._actor = remote.remote(settings)
         self._opening = self._actor.open.remote()
         self._progress: Any = None  # an answer on its way

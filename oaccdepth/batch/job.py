@@ -209,7 +209,7 @@ class Pipeline:
         writers.prepare(job.folder, camera=light_field.camera, **writing)
         result, measured = self._in_network(light_field, progress)
         progress("writing", 0.0)
-        record = _describe(job, light_field, result, **measured)
+        record = _describe(job, light_field, result, settings.reading, **measured)
         batch = {"made_from": made_from, "record": asdict(record)}
         writers.write(
             replace(result, made_with=replace(result.made_with, batch=batch)),
@@ -246,9 +246,15 @@ class Pipeline:
             raise
 
 
-def _describe(job: Job, light_field: LightField, result: DisparityMap, **measured: Any) -> Record:
+def _describe(
+    job: Job,
+    light_field: LightField,
+    result: DisparityMap,
+    reading: ReadOptions,
+    **measured: Any,
+) -> Record:
     finite = result.disparity[np.isfinite(result.disparity)]
-    scores, message = _score(job, result)
+    scores, message = _score(job, result, reading)
     return Record(
         job.scene,
         "done",
@@ -262,10 +268,12 @@ def _describe(job: Job, light_field: LightField, result: DisparityMap, **measure
     )
 
 
-def _score(job: Job, result: DisparityMap) -> tuple[dict[str, float | None], str]:
+def _score(
+    job: Job, result: DisparityMap, reading: ReadOptions
+) -> tuple[dict[str, float | None], str]:
     """Scores where ground truth lies beside the scene; bad ground truth is told, but no failure."""
     try:
-        truth = readers.read_ground_truth(job.source)
+        truth = readers.read_ground_truth(job.source, reading)
         if truth is None:
             return {}, ""
         score = evaluation.evaluate_maps(job.scene, result.disparity, truth)

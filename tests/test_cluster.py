@@ -1,0 +1,138 @@
+"""Batches on Ray: what is asked for, a real cluster of two nodes, one of which is killed."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from test_batch import (  # scenes and toy networks
+    contents,
+    open_bad_weights,
+    open_slow,
+    open_toy,
+    statuses,
+    write_scene,
+)
+
+from oaccdepth.batch import find_jobs, run_jobs
+from oaccdepth.batch.cluster import choose_resources
+from oaccdepth.batch.job import Settings
+from oaccdepth.errors import DeviceUnavailable, InvalidCheckpoint, MissingDependency
+from oaccdepth.options import BatchOptions
+
+NUM_SCENES = 16
+
+
+def test_choose_resources():
+    gpus = {"CPU": 64.0, "GPU": 8.0}
+    assert choose_resources("auto", gpus) == ({"num_gpus": 1, "num_cpus": 1}, 8)
+    assert choose_resources("cuda", gpus) == ({"num_gpus": 1, "num_cpus": 1}, 8)
+    assert choose_resources("cpu", gpus) == ({"num_cpus": 4}, 16)
+    assert choose_resources("auto", {"CPU": 10.0}) == ({"num_cpus": 4}, 2)
+    assert choose_resources("auto", {"CPU": 1.0}) == ({"num_cpus": 1}, 1)
+    # an autoscaler may start with nothing: ask, and it makes room
+    assert choose_resources("cuda", {}) == ({"num_gpus": 1, "num_cpus": 1}, 1)
+
+
+def test_without_ray(tmp_path, monkeypatch):
+    write_scene(tmp_path / "root" / "boxes")
+    monkeypatch.setitem(sys.modules, "ray", None)  # importing it fails, as if it were not there
+    settings = Settings(open_network=open_toy, output=tmp_path / "out")
+    jobs = find_jobs(tmp_path / "root", settings.output)
+    with pytest.raises(MissingDependency) as error:
+        run_jobs(jobs, settings, BatchOptions(ray="auto"))
+    assert str(error.value) == (
+        'batch --ray needs Ray. Install it with: pip install "oaccdepth[ray]".'
+    )
+
+
+@pytest.fixture
+def root(tmp_path):
+    for index in range(NUM_SCENES):
+        write_scene(tmp_path / "root" / f"scene{index:02d}", index, truth=True)
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return Settings(open_network=open_slow, weights_sha256="1" * 64, output=tmp_path / "out")
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    """Two nodes of two CPUs each: separate process trees with their own Ray daemons."""
+    cluster_utils = pytest.importorskip("ray.cluster_utils")
+    import ray
+
+    # Workers find this module, with the toy networks, where the tests find it.
+    package = Path(__file__).parents[1]
+    monkeypatch.setenv("PYTHONPATH", f"{package}:{Path(__file__).parent}")
+    cluster = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
+    try:
+        second = cluster.add_node(num_cpus=2)
+        cluster.wait_for_nodes()
+        yield cluster, second
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+@pytest.mark.ray
+@pytest.mark.filterwarnings("ignore")  # Ray's own
+def test_a_node_is_killed(root, settings, cluster, tmp_path):
+    cluster, second = cluster
+    jobs = find_jobs(root, settings.output)
+    options = BatchOptions(ray=cluster.address, jobs=4)
+    killed = threading.Event()
+    seen = []
+
+    def kill_a_node(record):
+        if not killed.is_set() and len(seen) > 0:
+            killed.set()
+            cluster.remove_node(second, allow_graceful=False)
+
+    from oaccdepth.batch import cluster as module
+
+    # One CPU each, so that both nodes have workers.
+    module_cpus, module.CPUS_PER_WORKER = module.CPUS_PER_WORKER, 1
+    try:
+        summary = run_jobs(
+            jobs,
+            settings,
+            options,
+            report=lambda *progress: seen.append(progress),
+            on_record=kill_a_node,
+        )
+    finally:
+        module.CPUS_PER_WORKER = module_cpus
+    assert killed.is_set()
+    assert set(statuses(summary).values()) <= {"done", "skipped"}, summary.failed
+    assert len(summary.records) == NUM_SCENES
+
+    local = replace(settings, output=tmp_path / "local", open_network=open_toy)
+    run_jobs(find_jobs(root, local.output), local)
+    assert contents(settings.output) == contents(local.output)
+
+
+@pytest.mark.ray
+@pytest.mark.filterwarnings("ignore")
+def test_bad_weights_on_a_cluster(root, settings, cluster):
+    cluster, _ = cluster
+    broken = replace(settings, open_network=open_bad_weights)
+    start = time.monotonic()
+    with pytest.raises(InvalidCheckpoint) as error:
+        run_jobs(find_jobs(root, settings.output), broken, BatchOptions(ray=cluster.address))
+    assert str(error.value) == "toy.safetensors: damaged."
+    assert time.monotonic() - start < 60
+
+
+@pytest.mark.ray
+@pytest.mark.filterwarnings("ignore")
+def test_no_cluster_there(root, settings):
+    pytest.importorskip("ray")
+    with pytest.raises(DeviceUnavailable, match=r"^--ray 127\.0\.0\.1:1: no Ray cluster there \("):
+        run_jobs(find_jobs(root, settings.output), settings, BatchOptions(ray="127.0.0.1:1"))
