@@ -11,7 +11,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -20,9 +20,11 @@ from typing import Any
 import numpy as np
 
 from oaccdepth import metrics, readers
+from oaccdepth.error_maps import write_error_maps
 from oaccdepth.errors import InvalidPrediction, UnknownFormat, UnreadableFile
 from oaccdepth.lightfield import BoolArray, FloatArray
 from oaccdepth.pfm import read_pfm
+from oaccdepth.regions import REGIONS, score_regions
 
 PREDICTION = "disparity.pfm"  # what `estimate` and `batch` write into a scene's folder
 GROUND_TRUTH = "gt_disp_lowres.pfm"
@@ -51,6 +53,7 @@ class Score:
     scene: str
     values: Mapping[str, float]  # by the names in METRICS
     missing: int = 0  # scored pixels without a finite prediction
+    regions: Mapping[str, float] = field(default_factory=dict)  # by the names in REGIONS
 
 
 @dataclass(frozen=True)
@@ -71,18 +74,16 @@ class Evaluation:
         """Mean of every score over the scenes."""
         return mean([score.values for score in self.scores])
 
+    @property
+    def regions(self) -> dict[str, str]:
+        """Names and titles of the region scores that at least one scene has."""
+        found = {name for score in self.scores for name in score.regions}
+        return {name: region.title for name, region in REGIONS.items() if name in found}
+
 
 def mean(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Mean by name."""
     return {name: math.fsum(one[name] for one in values) / len(values) for name in METRICS}
-
-
-def score(
-    prediction: FloatArray, truth: FloatArray, border: int = metrics.BORDER
-) -> dict[str, float]:
-    """Every score of one disparity map (h, w) [px]."""
-    mask = metrics.scored_pixels(truth, border)
-    return {name: metric(prediction, truth, mask) for name, metric in METRICS.items()}
 
 
 def evaluate_maps(
@@ -101,11 +102,20 @@ def evaluate_maps(
             "Choose a smaller --border."
         )
     missing = int(np.count_nonzero(~np.isfinite(prediction[mask])))
-    return Score(scene, score(prediction, truth, border), missing)
+    values = {name: metric(prediction, truth, mask) for name, metric in METRICS.items()}
+    return Score(scene, values, missing)
 
 
-def evaluate_files(prediction: Path, truth: Path, border: int = metrics.BORDER) -> Evaluation:
-    """Score one prediction: PFM files, or the folders that hold them."""
+def evaluate_files(
+    prediction: Path, truth: Path, border: int = metrics.BORDER, error_maps: Path | None = None
+) -> Evaluation:
+    """Score one prediction: PFM files, or the folders that hold them.
+
+    Parameters
+    ----------
+    error_maps
+        Folder for pictures of the error, if wanted.
+    """
     if prediction.is_dir():
         prediction = prediction / PREDICTION
     is_file = truth.suffix.lower() == ".pfm"
@@ -113,10 +123,14 @@ def evaluate_files(prediction: Path, truth: Path, border: int = metrics.BORDER) 
     values = read_pfm(truth) if is_file else _read_truth(truth)
     if values is None:
         raise UnreadableFile(f"{truth}: no ground truth lies there. Give a PFM file.")
-    return Evaluation((evaluate_maps(name, read_pfm(prediction), values, border),), border)
+    source = truth.parent if is_file else truth
+    score = _evaluate(name, read_pfm(prediction), values, source, border, error_maps)
+    return Evaluation((score,), border)
 
 
-def evaluate_folder(output: Path, dataset: Path, border: int = metrics.BORDER) -> Evaluation:
+def evaluate_folder(
+    output: Path, dataset: Path, border: int = metrics.BORDER, error_maps: Path | None = None
+) -> Evaluation:
     """Score every prediction under `output` that belongs to a scene under `dataset`."""
     for folder in (output, dataset):
         if not folder.is_dir():
@@ -128,17 +142,33 @@ def evaluate_folder(output: Path, dataset: Path, border: int = metrics.BORDER) -
         if truth is None:
             continue
         scene = Path(name).name
-        prediction = find_prediction(output, name)
-        if prediction is None:
+        path = find_prediction(output, name)
+        if path is None:
             missing.append(scene)
         else:
-            scores.append(evaluate_maps(scene, read_pfm(prediction), truth, border))
+            scores.append(_evaluate(scene, read_pfm(path), truth, source, border, error_maps))
     if not scores:
         raise UnreadableFile(
             f"{output}: holds no prediction for the {len(missing)} scenes with ground truth under "
             f"{dataset}. Expected SCENE/{PREDICTION} or SCENE.pfm."
         )
     return Evaluation(tuple(scores), border, tuple(missing))
+
+
+def _evaluate(
+    scene: str,
+    prediction: FloatArray,
+    truth: FloatArray,
+    source: Path,
+    border: int,
+    error_maps: Path | None,
+) -> Score:
+    """Score one disparity map, with the regions that the scene's folder marks."""
+    score = evaluate_maps(scene, prediction, truth, border)
+    if error_maps is not None:
+        write_error_maps(error_maps / scene, prediction, truth)
+    folder = source if source.is_dir() else source.parent
+    return replace(score, regions=score_regions(folder, prediction, truth, border))
 
 
 def name_scenes(root: Path, sources: Sequence[Path]) -> dict[str, Path]:
@@ -236,7 +266,11 @@ def as_json(evaluation: Evaluation, name: str) -> dict[str, Any]:
     return {
         "border": evaluation.border,
         "scenes": {
-            score.scene: {**finite(score.values), "missing": score.missing}
+            score.scene: {
+                **finite(score.values),
+                **finite(score.regions),
+                "missing": score.missing,
+            }
             for score in evaluation.scores
         },
         "mean": finite(evaluation.mean),
@@ -255,35 +289,48 @@ def finite(values: Mapping[str, float]) -> dict[str, float | None]:
 
 def as_csv(evaluation: Evaluation, name: str) -> str:
     """One row per method and scene, this result first; full precision."""
-    rows = [(name, score.scene, score.values) for score in evaluation.scores]
+    columns = [*METRICS, *evaluation.regions]
+    rows = [(name, score.scene, {**score.values, **score.regions}) for score in evaluation.scores]
     scenes, _ = compare(evaluation, name)
     for method, scores in published_scores().items():
         rows += [(method, scene, scores[scene]) for scene in scenes]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["method", "scene", *METRICS])
-    writer.writerows([method, scene, *values.values()] for method, scene, values in rows)
+    writer.writerow(["method", "scene", *columns])
+    for method, scene, values in rows:
+        writer.writerow([method, scene, *(values.get(column) for column in columns)])
     return text.getvalue()
 
 
 def as_markdown(evaluation: Evaluation, name: str) -> str:
-    """Every scene with the mean, then the place among the published methods: two tables."""
+    """Every scene with the mean, its regions, then the place among the published methods."""
     rows = {score.scene: score.values for score in evaluation.scores}
     if len(rows) > 1:
         rows["**mean**"] = evaluation.mean
-    tables = [_markdown_table("scene", rows)]
+    tables = [_markdown_table("scene", rows, TITLES)]
+    if evaluation.regions:
+        regions = {score.scene: score.regions for score in evaluation.scores if score.regions}
+        tables.append(_markdown_table("scene", regions, evaluation.regions))
     scenes, methods = compare(evaluation, name)
     if scenes:
         named = {f"**{key}**" if key == name else key: row for key, row in methods.items()}
-        tables.append(f"Mean over {', '.join(scenes)}:\n\n" + _markdown_table("method", named))
+        table = _markdown_table("method", named, TITLES)
+        tables.append(f"Mean over {', '.join(scenes)}:\n\n{table}")
     return "\n".join(tables)
 
 
-def _markdown_table(first: str, rows: Mapping[str, Mapping[str, float]]) -> str:
+def _markdown_table(
+    first: str, rows: Mapping[str, Mapping[str, float]], titles: Mapping[str, str]
+) -> str:
     def line(cells: Iterable[str]) -> str:
         return "| " + " | ".join(cells) + " |\n"
 
-    text = line([first, *TITLES.values()]) + line(["---"] + ["---:"] * len(TITLES))
+    text = line([first, *titles.values()]) + line(["---"] + ["---:"] * len(titles))
     for label, values in rows.items():
-        text += line([label, *(f"{values[name]:.3f}" for name in METRICS)])
+        text += line([label, *(show(values.get(name)) for name in titles)])
     return text
+
+
+def show(value: float | None) -> str:
+    """A score for a table: three digits, or nothing."""
+    return "" if value is None else f"{value:.3f}"

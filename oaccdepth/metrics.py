@@ -8,7 +8,10 @@ gives NaN.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from oaccdepth.lightfield import BoolArray, FloatArray
 
@@ -53,5 +56,47 @@ def q25_100(prediction: FloatArray, truth: FloatArray, mask: BoolArray) -> float
     return 100 * float(np.partition(error, position)[position])
 
 
-def _mean(values: FloatArray | BoolArray) -> float:
+def fattening(
+    prediction: FloatArray, truth: FloatArray, mask: BoolArray, threshold: float = 0.15
+) -> float:
+    """Percentage of pixels that are too near by more than the threshold [px], or not finite."""
+    return 100 * _mean(signed_error(prediction, truth)[mask] > np.float32(threshold))
+
+
+def thinning(
+    prediction: FloatArray, truth: FloatArray, mask: BoolArray, threshold: float = 0.15
+) -> float:
+    """Percentage of pixels that are too far by more than the threshold [px], or not finite."""
+    error = signed_error(prediction, truth)[mask]
+    return 100 * _mean((error < -np.float32(threshold)) | np.isposinf(error))
+
+
+def bumpiness_100(
+    prediction: FloatArray, truth: FloatArray, mask: BoolArray, largest: float = 0.05
+) -> float:
+    """Mean norm of the error's second derivatives, times 100; each pixel counts up to `largest`.
+
+    The derivatives are Scharr's filters applied twice; pixels at the very edge have none and count
+    as smooth, as in the benchmark's toolkit.
+    """
+    error = signed_error(prediction, truth).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # infinite minus infinite, beside a missing prediction
+        down, across = _scharr(error, 0), _scharr(error, 1)
+        second = (_scharr(first, axis) for first in (down, across) for axis in (0, 1))
+        norm = np.sqrt(sum(np.square(values) for values in second))
+    norm[~np.isfinite(norm)] = largest
+    return 100 * _mean(np.minimum(norm, largest)[mask])
+
+
+def _scharr(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+    """Difference over two pixels along the axis, smoothed by 3, 10, 3 across it; 0 at the edge."""
+    along = np.moveaxis(values, axis, 0)
+    difference = along[2:] - along[:-2]
+    smooth = 3 * difference[:, :-2] + 10 * difference[:, 1:-1] + 3 * difference[:, 2:]
+    result = np.zeros_like(values)
+    np.moveaxis(result, axis, 0)[1:-1, 1:-1] = smooth / 16
+    return result
+
+
+def _mean(values: NDArray[Any]) -> float:
     return float(values.mean()) if values.size else float("nan")

@@ -129,3 +129,96 @@ def test_against_awk():
     assert metrics.bad_pix(prediction, truth, mask, 0.07) == pytest.approx(50.00)
     assert metrics.bad_pix(prediction, truth, mask, 0.01) == pytest.approx(76.00)
     assert metrics.q25_100(prediction, truth, mask) == pytest.approx(1.16625, abs=1e-4)
+
+
+def literal_bumpiness(prediction, truth, mask):
+    """Scharr's 3x3 filters applied twice, pixel by pixel, with plain Python numbers."""
+    height, width = truth.shape
+    error = [
+        [float(prediction[y, x]) - float(truth[y, x]) for x in range(width)] for y in range(height)
+    ]
+
+    def scharr(values, dy, dx):
+        result = [[0.0] * width for _ in range(height)]
+        for y in range(1, height - 1):
+            for x in range(1, width - 1):
+                total = 0.0
+                for step, weight in ((-1, 3), (0, 10), (1, 3)):
+                    # one step along the axis, `step` across it
+                    after = values[y + dy + step * dx][x + dx + step * dy]
+                    before = values[y - dy + step * dx][x - dx + step * dy]
+                    total += weight * (after - before)
+                result[y][x] = total / 16
+        return result
+
+    down, across = scharr(error, 1, 0), scharr(error, 0, 1)
+    second = [scharr(first, *axis) for first in (down, across) for axis in ((1, 0), (0, 1))]
+    norms = [
+        min(0.05, math.sqrt(sum(values[y][x] ** 2 for values in second)))
+        for y in range(height)
+        for x in range(width)
+        if mask[y, x]
+    ]
+    return 100 * sum(norms) / len(norms)
+
+
+def test_bumpiness_against_literal_loops():
+    noise = np.random.default_rng(3)
+    truth = noise.normal(0, 1, (14, 17)).astype(np.float32)
+    prediction = truth + noise.normal(0, 0.01, truth.shape).astype(np.float32)
+    mask = noise.random(truth.shape) > 0.4
+    expected = literal_bumpiness(prediction, truth, mask)
+    assert 0.5 < expected < 5
+    assert metrics.bumpiness_100(prediction, truth, mask) == pytest.approx(expected, rel=1e-4)
+
+
+def test_bumpiness_by_hand():
+    """An error of 0.001 x^2 has the second derivative 0.002; each filter doubles: 0.008."""
+    x = np.arange(20, dtype=np.float32)
+    prediction = np.tile(0.001 * x * x, (20, 1))
+    mask = metrics.scored_pixels(prediction, border=4)
+    assert metrics.bumpiness_100(prediction, np.zeros_like(prediction), mask) == pytest.approx(
+        0.8, rel=1e-4
+    )
+    # a slanted error is not bumpy; a step counts as the largest, 0.05
+    slanted = np.tile(0.3 * x, (20, 1))
+    assert metrics.bumpiness_100(slanted, np.zeros_like(slanted), mask) == pytest.approx(
+        0, abs=1e-3
+    )
+    steps = np.tile(np.where(x % 4 < 2, 0, 9).astype(np.float32), (20, 1))
+    assert metrics.bumpiness_100(steps, np.zeros_like(steps), mask) == pytest.approx(5)
+
+
+def test_bumpiness_counts_what_is_missing_as_bumpy():
+    prediction = np.zeros((9, 9), dtype=np.float32)
+    prediction[4, 4] = np.nan
+    everywhere = np.ones((9, 9), dtype=bool)
+    # Filters applied twice reach two pixels: 25 pixels see the missing one.
+    assert metrics.bumpiness_100(prediction, np.zeros_like(prediction), everywhere) == (
+        pytest.approx(100 * 0.05 * 25 / 81)
+    )
+
+
+def test_fattening_and_thinning_by_hand():
+    truth = array([0, 0], [0, 0])
+    prediction = array([0.2, 0.1], [-0.2, np.nan])
+    assert metrics.fattening(prediction, truth, EVERYWHERE) == 50  # 0.2, and what is missing
+    assert metrics.thinning(prediction, truth, EVERYWHERE) == 50  # -0.2, and what is missing
+    assert metrics.fattening(array([0.15, 0], [0, 0]), truth, EVERYWHERE) == 0
+
+
+def test_fattening_and_thinning_against_literal_loops():
+    noise = np.random.default_rng(4)
+    truth = noise.normal(0, 1, (13, 11)).astype(np.float32)
+    prediction = truth + noise.normal(0, 0.15, truth.shape).astype(np.float32)
+    mask = noise.random(truth.shape) > 0.5
+    near = far = count = 0
+    for y in range(13):
+        for x in range(11):
+            if mask[y, x]:
+                difference = float(truth[y, x]) - float(prediction[y, x])
+                near += difference < -0.15
+                far += difference > 0.15
+                count += 1
+    assert metrics.fattening(prediction, truth, mask) == pytest.approx(100 * near / count)
+    assert metrics.thinning(prediction, truth, mask) == pytest.approx(100 * far / count)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from oaccdepth.commands import AsJson, messages, plural, results
@@ -46,6 +47,15 @@ def evaluate(
     border: Annotated[
         int, typer.Option("--border", min=0, help="Pixels left out on each side.")
     ] = 15,
+    error_maps: Annotated[
+        Path | None,
+        typer.Option(
+            "--error-maps",
+            metavar="DIR",
+            help="Write pictures of the error there, a folder for each scene.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: AsJson = False,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print CSV, published methods too.")
@@ -68,10 +78,10 @@ def evaluate(
             "evaluate needs either GROUND_TRUTH (a PFM file) or --dataset ROOT, and not both."
         )
     if dataset is not None:
-        scored = evaluation.evaluate_folder(prediction, dataset, border)
+        scored = evaluation.evaluate_folder(prediction, dataset, border, error_maps)
     else:
         assert ground_truth is not None  # one of the two is given, see above
-        scored = evaluation.evaluate_files(prediction, ground_truth, border)
+        scored = evaluation.evaluate_files(prediction, ground_truth, border, error_maps)
 
     if as_json:
         typer.echo(json.dumps(evaluation.as_json(scored, THIS_RESULT), indent=2))
@@ -88,33 +98,39 @@ def _print_tables(scored: Evaluation) -> None:
     from oaccdepth import evaluation
 
     console = results()
-    table = _table("scene")
+    table = _table("scene", evaluation.TITLES)
     for score in scored.scores:
         _add_row(table, score.scene, score.values)
     if len(scored.scores) > 1:
         table.add_section()
         _add_row(table, "mean", scored.mean, style="bold")
     console.print(table)
+    if scored.regions:
+        table = _table("scene", scored.regions)
+        for score in scored.scores:
+            _add_row(table, score.scene, {name: score.regions.get(name) for name in scored.regions})
+        console.print("\nRegions that the scenes mark")
+        console.print(table)
     scenes, methods = evaluation.compare(scored, THIS_RESULT)
     if scenes:
-        table = _table("method")
+        table = _table("method", evaluation.TITLES)
         for method, values in methods.items():
             _add_row(table, method, values, style="bold green" if method == THIS_RESULT else "")
         console.print(f"\nBeside published methods: mean over {', '.join(scenes)}")
         console.print(table)
 
 
-def _table(first: str) -> Table:
-    from oaccdepth import evaluation
-
+def _table(first: str, titles: Mapping[str, str]) -> Table:
     table = Table(first)
-    for title in evaluation.TITLES.values():
+    for title in titles.values():
         table.add_column(title, justify="right")
     return table
 
 
-def _add_row(table: Table, label: str, values: Mapping[str, float], style: str = "") -> None:
-    table.add_row(label, *(f"{value:.3f}" for value in values.values()), style=style)
+def _add_row(table: Table, label: str, values: Mapping[str, float | None], style: str = "") -> None:
+    from oaccdepth.evaluation import show
+
+    table.add_row(escape(label), *(show(value) for value in values.values()), style=style)
 
 
 def _print_what_is_missing(scored: Evaluation) -> None:
