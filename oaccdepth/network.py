@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 LEAK = 0.1  # slope of the activation below zero
-LARGEST_BLUR = 0.01  # share of an absent pixel in a bilinear sample that still counts as present
+LARGEST_BLUR = 1e-3  # share of an absent pixel in a bilinear sample that still counts as present
 SMALLEST_MEAN = 1e-6  # of the masks; where none sees the point, the cost is 0 / this = 0
 
 

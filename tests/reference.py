@@ -1,0 +1,268 @@
+"""Slow, literal versions of the paper's formulas, and of what its authors' program computes.
+
+Written from the paper and from docs/method.md with plain loops; shares no code with the package.
+Arrays: view (u, v), position (y, x), feature channel last where there is one.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+LEVELS = range(-4, 5)
+
+
+def pixel(view, y, x):
+    """A whole-numbered position; zero outside the frame."""
+    inside = 0 <= y < view.shape[0] and 0 <= x < view.shape[1]
+    return view[y, x] if inside else np.zeros_like(view[0, 0])
+
+
+def bilinear(view, y, x):
+    """A position between pixels; zero outside the frame."""
+    top, left = int(np.floor(y)), int(np.floor(x))
+    low, right = y - top, x - left
+    return (
+        (1 - low) * (1 - right) * pixel(view, top, left)
+        + (1 - low) * right * pixel(view, top, left + 1)
+        + low * (1 - right) * pixel(view, top + 1, left)
+        + low * right * pixel(view, top + 1, left + 1)
+    )
+
+
+def angular_patch(views, y, x, d):
+    """Eq. 1: the samples (u, v) of all views for one pixel and one whole-numbered disparity."""
+    num_u, num_v = views.shape[:2]
+    patch = np.zeros((num_u, num_v, *views.shape[4:]))
+    for u, v in itertools.product(range(num_u), range(num_v)):
+        patch[u, v] = pixel(views[u, v], y + (num_u // 2 - u) * d, x + (num_v // 2 - v) * d)
+    return patch
+
+
+def shift_and_concat(features, d):
+    """Eq. 2 and 3: features (u, v, h, w, c) shifted by view and laid together: (h, w, u, v, c)."""
+    num_u, num_v, h, w, c = features.shape
+    shifted = np.zeros((h, w, num_u, num_v, c))
+    for u, v in itertools.product(range(num_u), range(num_v)):
+        for y, x in itertools.product(range(h), range(w)):
+            source_y, source_x = y + (num_u // 2 - u) * d, x + (num_v // 2 - v) * d
+            shifted[y, x, u, v] = pixel(features[u, v], source_y, source_x)
+    return shifted
+
+
+def modulated_convolution(patch, weights, modulation):
+    """Eq. 5, with the mean of the modulation below the line, as in the authors' program."""
+    above = 0.0
+    for weight, sample, scalar in zip(
+        weights.ravel(), patch.ravel(), modulation.ravel(), strict=True
+    ):
+        above += weight * sample * scalar
+    return above / modulation.mean()
+
+
+def occlusion_masks(views, disparity, q):
+    """Eq. 6 to 8 for views (u, v, h, w); a sample outside the frame has mask 0."""
+    num_u, num_v, h, w = views.shape
+    centre = views[num_u // 2, num_v // 2]
+    masks = np.zeros(views.shape)
+    for u, v, y, x in itertools.product(range(num_u), range(num_v), range(h), range(w)):
+        source_y = y + (num_u // 2 - u) * disparity[y, x]
+        source_x = x + (num_v // 2 - v) * disparity[y, x]
+        if 0 <= source_y <= h - 1 and 0 <= source_x <= w - 1:
+            residual = abs(bilinear(views[u, v], source_y, source_x) - centre[y, x])
+            masks[u, v, y, x] = abs(1 - residual) ** q
+    return masks
+
+
+def regression(scores):
+    """Eq. 9: scores (d, h, w) to the expected disparity (h, w)."""
+    disparity = np.zeros(scores.shape[1:])
+    for y, x in np.ndindex(*disparity.shape):
+        weights = [np.exp(score - scores[:, y, x].max()) for score in scores[:, y, x]]
+        for level, weight in zip(LEVELS, weights, strict=True):
+            disparity[y, x] += level * weight / sum(weights)
+    return disparity
+
+
+# The authors' program, on the tensors of their checkpoint.
+
+
+def authors_shapes():
+    """Every name in their checkpoint and its shape."""
+    shapes = {}
+
+    def conv(name, *shape, bias=False):
+        shapes[f"{name}.weight"] = shape
+        if bias:
+            shapes[f"{name}.bias"] = (shape[0],)
+
+    def norm(name, channels):
+        for kind in ("weight", "bias", "running_mean", "running_var"):
+            shapes[f"{name}.{kind}"] = (channels,)
+        shapes[f"{name}.num_batches_tracked"] = ()
+
+    conv("init_feature.0", 16, 1, 1, 3, 3)
+    norm("init_feature.1", 16)
+    for number in range(2, 10):
+        for step in (0, 3):
+            conv(f"init_feature.{number}.conv.{step}", 16, 16, 1, 3, 3, bias=True)
+            norm(f"init_feature.{number}.conv.{step + 1}", 16)
+    conv("init_feature.10", 16, 16, 1, 3, 3)
+    norm("init_feature.11", 16)
+    conv("init_feature.13", 8, 16, 1, 3, 3)
+    norm("init_feature.14", 8)
+    conv("lastconv", 8, 8, 1, 3, 3)
+    conv("build_cost.oacc.fuse", 512, 81, 1, 1)
+    conv("aggregate.sq.0", 160, 512, 1, 1, 1)
+    norm("aggregate.sq.1", 160)
+    bodies = ("Conv1.0", "Conv2.0", "Resb1.body.0", "Resb1.body.3", "Resb2.body.0", "Resb2.body.3")
+    for body in (*bodies, "Conv3.0"):
+        conv(f"aggregate.{body}", 160, 160, 3, 3, 3)
+        norm(f"aggregate.{body[:-1]}{int(body[-1]) + 1}", 160)
+    for block in ("Resb1", "Resb2"):
+        conv(f"aggregate.{block}.calayer.conv_du.0", 10, 160, 1, 1, 1, bias=True)
+        norm(f"aggregate.{block}.calayer.conv_du.1", 10)
+        conv(f"aggregate.{block}.calayer.conv_du.3", 160, 10, 1, 1, 1, bias=True)
+        norm(f"aggregate.{block}.calayer.conv_du.4", 160)
+    conv("aggregate.Conv4", 1, 160, 3, 3, 3)
+    return shapes
+
+
+def random_authors_state(seed=0):
+    """Random weights in their layout, of the size that their program starts training from."""
+    generator = torch.Generator().manual_seed(seed)
+    state = {}
+    for name, shape in authors_shapes().items():
+        values = torch.rand(shape, generator=generator)
+        if name.endswith("num_batches_tracked"):
+            state[name] = torch.tensor(7)
+        elif len(shape) > 1:
+            state[name] = (2 * values - 1) / np.sqrt(np.prod(shape[1:]))
+        elif name.endswith(("running_mean", "bias")):
+            state[name] = values - 0.5
+        else:  # scale of a norm, running variance
+            state[name] = values + 0.5
+    return state
+
+
+def batch_norm(state, name, x):
+    """Over everything but the channels, with the statistics of what is at hand."""
+    axes = [0, *range(2, x.ndim)]
+    shape = (1, -1, *([1] * (x.ndim - 2)))
+    mean = x.mean(axes).view(shape)
+    variance = ((x - mean) ** 2).mean(axes).view(shape)
+    normal = (x - mean) / torch.sqrt(variance + 1e-5)
+    return normal * state[f"{name}.weight"].view(shape) + state[f"{name}.bias"].view(shape)
+
+
+def convolve(state, name, x):
+    weight = state[f"{name}.weight"]
+    padding = [size // 2 for size in weight.shape[2:]]
+    return F.conv3d(x, weight, state.get(f"{name}.bias"), padding=padding)
+
+
+def steps(state, stem, number, x):
+    """Convolution `number` of a sequence and the norm after it."""
+    return batch_norm(state, f"{stem}.{number + 1}", convolve(state, f"{stem}.{number}", x))
+
+
+def leaky(x):
+    return torch.where(x > 0, x, 0.1 * x)
+
+
+def authors_features(state, views):
+    """(b, 81, h, w) to (b, 8, 81, h, w)."""
+    x = steps(state, "init_feature", 0, views[:, None])
+    for number in range(2, 10):
+        stem = f"init_feature.{number}.conv"
+        x = x + steps(state, stem, 3, leaky(steps(state, stem, 0, x)))
+    x = leaky(steps(state, "init_feature", 10, x))
+    x = leaky(steps(state, "init_feature", 13, x))
+    return convolve(state, "lastconv", x)
+
+
+def authors_cost(state, features, mask):
+    """Features (b, 8, 81, h, w) and masks (b, 81, h, w) to (b, 512, 9, h, w)."""
+    b, channels, _, h, w = features.shape
+    kernel = state["build_cost.oacc.fuse.weight"].view(channels, 64, 81)
+    padded = F.pad(features, (16, 16, 16, 16))
+    volume = []
+    for d in LEVELS:
+        cost = torch.zeros(b, channels, 64, h, w)
+        for k in range(81):
+            top, left = 16 - (k // 9 - 4) * d, 16 - (k % 9 - 4) * d
+            sample = padded[:, :, k, top : top + h, left : left + w] * mask[:, k, None]
+            cost += sample[:, :, None] * kernel[:, :, k, None, None]
+        volume.append(cost.reshape(b, -1, h, w) / mask.mean(1, keepdim=True))
+    return torch.stack(volume, 2)
+
+
+def authors_scores(state, volume):
+    """(b, 512, 9, h, w) to (b, 9, h, w)."""
+    x = leaky(steps(state, "aggregate.sq", 0, volume))
+    x = leaky(steps(state, "aggregate.Conv1", 0, x))
+    x = leaky(steps(state, "aggregate.Conv2", 0, x))
+    for block in ("Resb1", "Resb2"):
+        stem = f"aggregate.{block}"
+        y = steps(state, f"{stem}.body", 3, leaky(steps(state, f"{stem}.body", 0, x)))
+        gate = y.mean((3, 4), keepdim=True)
+        gate = leaky(steps(state, f"{stem}.calayer.conv_du", 0, gate))
+        gate = 1 / (1 + torch.exp(-steps(state, f"{stem}.calayer.conv_du", 3, gate)))
+        x = x + y * gate
+    x = leaky(steps(state, "aggregate.Conv3", 0, x))
+    return convolve(state, "aggregate.Conv4", x)[:, 0]
+
+
+def authors_masks(views, disparity):
+    """Views (b, 81, h, w), disparity (b, h, w): their warp, pixel by pixel, zeros outside."""
+    masks = torch.ones_like(views)
+    _, _, h, w = views.shape
+    pictures, shifts = views.double().numpy(), disparity.double().numpy()
+    for b, k, y, x in np.ndindex(*views.shape):
+        if k == 40:
+            continue
+        source_y = y * h / (h - 1) - 0.5 - (k // 9 - 4) * shifts[b, y, x]
+        source_x = x * w / (w - 1) - 0.5 - (k % 9 - 4) * shifts[b, y, x]
+        residual = abs(bilinear(pictures[b, k], source_y, source_x) - pictures[b, 40, y, x])
+        masks[b, k, y, x] = (1 - residual) ** 2
+    return masks
+
+
+def authors_network(state, views):
+    """Tiles (b, 81, h, w) to disparities (b, h, w), in two passes."""
+    features = authors_features(state, views)
+    mask = torch.ones_like(views)
+    for number in range(2):
+        scores = authors_scores(state, authors_cost(state, features, mask))
+        levels = torch.tensor(LEVELS)[:, None, None]
+        disparity = (torch.softmax(scores, 1) * levels).sum(1)
+        if number == 0:
+            mask = authors_masks(views, disparity)
+    return disparity
+
+
+@torch.no_grad()
+def authors_program(state, grey, tile=128):
+    """Grey views (9, 9, h, w) to the disparity (h, w) that their program writes."""
+    h, w = grey.shape[2:]
+    kept, border = tile // 2, tile // 4
+    extent = (border, border + kept - 1)  # the mirror repeats the last pixel
+    mirrored = np.pad(grey.reshape(81, h, w), ((0, 0), extent, extent), mode="symmetric")
+    corners = list(
+        itertools.product(
+            range(0, mirrored.shape[1] - tile + 1, kept),
+            range(0, mirrored.shape[2] - tile + 1, kept),
+        )
+    )
+    result = np.zeros((h + kept, w + kept), np.float32)
+    for first in range(0, len(corners), 4):
+        group = corners[first : first + 4]
+        tiles = np.stack([mirrored[:, y : y + tile, x : x + tile] for y, x in group])
+        disparities = authors_network(state, torch.from_numpy(tiles))
+        for (y, x), disparity in zip(group, disparities.numpy(), strict=True):
+            middle = disparity[border : border + kept, border : border + kept]
+            result[y : y + kept, x : x + kept] = middle
+    return result[:h, :w]
