@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from typer.testing import CliRunner
 
 from oaccdepth import writers
@@ -40,6 +41,19 @@ def scene_folder(scene: SyntheticScene, tmp_path_factory: pytest.TempPathFactory
     return folder
 
 
+@pytest.fixture(scope="session")
+def weights_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Weights of an untrained network: it still answers, because it starts as a plane sweep."""
+    import torch
+
+    from oaccdepth import checkpoint
+
+    torch.manual_seed(0)
+    path = tmp_path_factory.mktemp("weights") / "untrained.safetensors"
+    checkpoint.save(path, checkpoint.create("fast"), {})
+    return path
+
+
 @pytest.fixture
 def run() -> Callable[..., Any]:
     """Run the command line in this process: `run("info", path)`; has exit_code, stdout, stderr."""
@@ -50,3 +64,7 @@ def run() -> Callable[..., Any]:
         return CliRunner().invoke(app, words, prog_name="oaccdepth", catch_exceptions=False)
 
     return invoke
+
+
+settings.register_profile("unhurried", deadline=None)  # the machine may be busy with training
+settings.load_profile("unhurried")

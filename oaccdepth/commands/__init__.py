@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -75,7 +76,7 @@ def parse_range(text: str, option: str) -> Range:
         result = float(low), float(high)
     except ValueError:
         result = (0.0, 0.0)
-    if not result[0] < result[1]:
+    if not -math.inf < result[0] < result[1] < math.inf:
         raise InvalidOption(f"{option} {text}: expected MIN:MAX, such as -2:1.5.")
     return result
 

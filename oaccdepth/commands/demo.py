@@ -59,9 +59,10 @@ def demo(
         writers.prepare(
             output, camera=synthetic.DEMO_CAMERA, beside=[writers.VIEWER_FILE], **settings
         )
+        network = inference.load_network(weights, device)  # or say at once what is wrong
         progress("rendering", 0.0)
         scene = synthetic.demo_scene()
-        result = inference.estimate(scene.light_field, options, progress=progress)
+        result = inference.estimate(scene.light_field, options, network=network, progress=progress)
         progress("writing", 0.0)
         _write_all(scene, result, output, settings)
     print_notes(result.made_with.notes, quiet)
@@ -97,7 +98,7 @@ def _score(scene: SyntheticScene, result: DisparityMap) -> dict[str, float]:
         "mse_100": metrics.mse_100(result.disparity, scene.disparity, scored),
         "badpix_007": metrics.bad_pix(result.disparity, scene.disparity, scored, 0.07),
         "masks_right_percent": 100 * float(agreeing[:, :, scored].mean()),
-        "seconds": sum(result.made_with.seconds.values()),
+        "seconds": result.made_with.seconds["total"],
     }
 
 

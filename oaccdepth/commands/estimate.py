@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -55,7 +54,7 @@ ColourRange = Annotated[
     typer.Option(
         "--range",
         metavar="MIN:MAX",
-        help="Disparities at the ends of the colour bar. [default: what occurs]",
+        help="Disparities at the ends of the colour bar, in px. Default: what occurs.",
         show_default=False,
     ),
 ]
@@ -114,7 +113,6 @@ def estimate(
     with writers.not_left_empty(output), progress_bar(quiet) as progress:
         pages = [writers.VIEWER_FILE] if view else []
         writers.prepare(output, camera=light_field.camera, beside=pages, **settings)
-        print_message(describe(light_field), quiet)
         result = inference.estimate(light_field, options, progress=progress)
         progress("writing", 0.0)
         beside = write_page(output, light_field, result) if view else {}
@@ -127,21 +125,18 @@ def estimate(
             **settings,
         )
     print_notes((*light_field.notes, *result.made_with.notes), quiet)
-    _print_result(result, [*written, *(output / name for name in beside)], as_json, quiet)
-
-
-def _print_result(result: DisparityMap, written: list[Path], as_json: bool, quiet: bool) -> None:
-    """Print the files to stdout, or all of run.json; how it went, to stderr."""
+    print_message(f"{describe(light_field)}; {_how_it_went(result)}", quiet)
+    written += [output / name for name in beside]
     if as_json:
-        run = next(path for path in written if path.name == "run.json")
-        content = json.loads(run.read_text(encoding="utf-8"))
-        typer.echo(json.dumps({"written": [str(path) for path in written], **content}, indent=2))
+        content = json.loads((output / writers.RUN_FILE).read_text(encoding="utf-8"))
+        typer.echo(json.dumps({"written": [str(file) for file in written], **content}, indent=2))
     elif not quiet:
-        for path in written:
-            typer.echo(str(path))
-    made = result.made_with
-    print_message(
-        f"disparity {result.disparity.min():.2f} to {result.disparity.max():.2f} px, "
-        f"{sum(made.seconds.values()):.1f} s on {made.device} with weights {made.weights}",
-        quiet,
+        typer.echo("\n".join(str(file) for file in written))
+
+
+def _how_it_went(result: DisparityMap) -> str:
+    low, high, made = result.disparity.min(), result.disparity.max(), result.made_with
+    return (
+        f"disparity {low:.2f} to {high:.2f} px; "
+        f"{made.seconds['total']:.1f} s on {made.device} with weights {made.weights}"
     )

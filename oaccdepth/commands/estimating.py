@@ -27,7 +27,7 @@ Iterations = Annotated[
         metavar="N",
         min=1,
         help="Passes; every pass after the first knows what is hidden. "
-        "[default: what the weights were made for]",
+        "Default: what the weights were made for.",
         rich_help_panel=PANEL,
         show_default=False,
     ),
@@ -38,7 +38,7 @@ Tile = Annotated[
         "--tile",
         metavar="PX",
         min=16,
-        help="Side of the tiles; smaller needs less memory. [default: what suits the device]",
+        help="Side of the tiles; smaller needs less memory. Default: what suits the device.",
         rich_help_panel=PANEL,
         show_default=False,
     ),
@@ -54,7 +54,7 @@ DisparityRange = Annotated[
     typer.Option(
         "--disparity-range",
         metavar="auto|MIN:MAX",
-        help="Disparities to search [px]; auto: what the files say, or else estimated.",
+        help="Disparities to search, in px; auto: what the files say, or else estimated.",
         rich_help_panel=PANEL,
     ),
 ]

@@ -99,7 +99,6 @@ def masks(
     light_field = readers.read(path, reading)
     with writers.not_left_empty(output), progress_bar(quiet) as progress:
         writers.prepare_masks(output, light_field.grid, overwrite=overwrite)
-        print_message(describe(light_field), quiet)
         if disparity is not None:
             passes, made_with = _implied(light_field, disparity)
         else:
@@ -107,6 +106,7 @@ def masks(
         progress("writing", 0.0)
         written = writers.write_masks(passes, output, made_with=made_with, overwrite=overwrite)
     print_notes((*light_field.notes, *made_with.notes), quiet)
+    print_message(describe(light_field), quiet)
     if as_json:
         content = json.loads(written[-1].read_text(encoding="utf-8"))
         typer.echo(json.dumps({"written": [str(file) for file in written], **content}, indent=2))
@@ -118,9 +118,10 @@ def masks(
 
 def _implied(light_field: LightField, path: Path) -> Masks:
     """Masks that a disparity map from a file implies."""
-    from oaccdepth import __version__, inference
+    from oaccdepth import inference
     from oaccdepth.disparity import Provenance
     from oaccdepth.pfm import read_pfm
+    from oaccdepth.version import __version__
 
     disparity = read_pfm(path)
     if disparity.shape != light_field.resolution:

@@ -1,0 +1,149 @@
+"""`oaccdepth info`: what a light field is, and what estimating its disparity would take."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from oaccdepth.commands import (
+    AsJson,
+    Device,
+    Input,
+    Quiet,
+    Verbose,
+    Weights,
+    configure_logging,
+    plural,
+    progress_bar,
+)
+from oaccdepth.commands.reading import takes_read_options
+from oaccdepth.errors import OaccDepthError
+from oaccdepth.options import EstimateOptions, ReadOptions
+
+if TYPE_CHECKING:
+    from oaccdepth.lightfield import LightField
+
+BITS = {"uint8": 8, "uint16": 16, "float32": 32}
+RANGE_SOURCES = {"file": "given by the files", "estimated": "estimated"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(info)
+
+
+@takes_read_options
+def info(
+    path: Input,
+    weights: Weights = EstimateOptions.weights,
+    device: Device = EstimateOptions.device,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    *,
+    reading: ReadOptions,
+) -> None:
+    """Say what a light field is, by what it was recognised, and what `estimate` would take."""
+    from oaccdepth import readers
+
+    configure_logging(quiet, verbose)
+    with progress_bar(quiet or as_json) as progress:
+        progress("reading", 0.0)
+        light_field = readers.read(path, reading)
+        progress("measuring", 0.5)
+        facts = _describe(light_field)
+        facts |= _plan(light_field, EstimateOptions(weights=weights, device=device))
+    if as_json:
+        typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
+    else:
+        for name, text in _lines(facts):
+            typer.echo(f"{name:<14}{text}".rstrip())
+
+
+def _describe(light_field: LightField) -> dict[str, Any]:
+    """What the light field itself says."""
+    from dataclasses import asdict
+
+    return {
+        "source": light_field.source,
+        "format": light_field.format,
+        "reason": light_field.reason,
+        "grid": list(light_field.grid),
+        "resolution": list(light_field.resolution),
+        "channels": light_field.views.shape[-1],
+        "bits": BITS[str(light_field.views.dtype)],
+        "camera": asdict(light_field.camera) if light_field.camera else None,
+        "missing_views": [list(place) for place in light_field.missing_views],
+        "notes": list(light_field.notes),
+    }
+
+
+def _plan(light_field: LightField, options: EstimateOptions) -> dict[str, Any]:
+    """Disparity range, memory and time, or why there would be none."""
+    from oaccdepth import inference
+
+    try:
+        plan = inference.plan(light_field, options)
+    except OaccDepthError as error:  # what the light field is can be said all the same
+        return {"disparity_range": None, "estimate": {"impossible": str(error)}}
+    low, high = plan.coverage.disparity_range
+    return {
+        "disparity_range": {"min": low, "max": high, "from": plan.coverage.source},
+        "estimate": {
+            "seconds": plan.seconds,
+            "memory_bytes": plan.memory_bytes,
+            "weights": Path(options.weights).stem,
+            "device": str(inference.choose_device(options.device)),
+        },
+    }
+
+
+def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """The facts as names and texts, to be read by people."""
+    (rows, columns), (height, width) = facts["grid"], facts["resolution"]
+    kind = "float" if facts["bits"] == 32 else f"{facts['bits']} bit"
+    colour = "colour" if facts["channels"] == 3 else "grey"
+    missing = ", ".join(f"({u}, {v})" for u, v in facts["missing_views"])
+    lines = [
+        ("source", facts["source"]),
+        ("format", f"{facts['format']}: {facts['reason']}"),
+        ("grid", f"{rows}x{columns} views"),
+        ("resolution", f"{width}x{height} px, {kind}, {colour}"),
+        ("camera", _camera_text(facts["camera"])),
+        ("disparity", _range_text(facts["disparity_range"])),
+        (
+            "missing",
+            f"{plural(len(facts['missing_views']), 'view')}: {missing}" if missing else "none",
+        ),
+        ("estimate", _plan_text(facts["estimate"])),
+    ]
+    return lines + [("note", note) for note in facts["notes"]]
+
+
+def _camera_text(camera: dict[str, float] | None) -> str:
+    if camera is None:
+        return "not known, so depth in millimetres is not available"
+    focus = f"focus at {camera['focus_mm']:g} mm" if camera["focus_mm"] else "parallel"
+    return (
+        f"baseline {camera['baseline_mm']:g} mm, focal length {camera['focal_mm']:g} mm, "
+        f"sensor {camera['sensor_mm']:g} mm, {focus}"
+    )
+
+
+def _range_text(searched: dict[str, Any] | None) -> str:
+    if searched is None:
+        return "not known"
+    return f"{searched['min']:.1f} to {searched['max']:.1f} px, {RANGE_SOURCES[searched['from']]}"
+
+
+def _plan_text(plan: dict[str, Any]) -> str:
+    if "impossible" in plan:
+        return f"not possible: {plan['impossible']}"
+    memory = plan["memory_bytes"] / 2**30
+    return (
+        f"about {plan['seconds']:.0f} s and {memory:.1f} GiB on {plan['device']} "
+        f"with weights {plan['weights']}"
+    )
