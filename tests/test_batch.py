@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import logging
 import os
 import signal
 import threading
@@ -295,7 +296,8 @@ def test_nothing_to_do(root, tmp_path):
     )
 
 
-def test_output_inside_root_is_not_input(root, settings, caplog):
+def test_output_inside_root_is_not_input(root, settings, monkeypatch, caplog):
+    monkeypatch.setattr(logging.getLogger("oaccdepth"), "propagate", True)  # for caplog
     write_scene(root / "results" / "old")
     inside = replace(settings, output=root / "results")
     assert "results/old" not in statuses(run(root, inside))

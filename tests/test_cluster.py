@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 import time
@@ -18,6 +19,7 @@ from test_batch import (  # scenes and toy networks
     write_scene,
 )
 
+from oaccdepth.batch import cluster as batch_cluster
 from oaccdepth.batch import find_jobs, run_jobs
 from oaccdepth.batch.cluster import choose_resources
 from oaccdepth.batch.job import Settings
@@ -71,7 +73,9 @@ def cluster(monkeypatch):
     # Workers find this module, with the toy networks, where the tests find it.
     package = Path(__file__).parents[1]
     monkeypatch.setenv("PYTHONPATH", f"{package}:{Path(__file__).parent}")
-    cluster = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
+    cluster = cluster_utils.Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False}
+    )
     try:
         second = cluster.add_node(num_cpus=2)
         cluster.wait_for_nodes()
@@ -83,33 +87,27 @@ def cluster(monkeypatch):
 
 @pytest.mark.ray
 @pytest.mark.filterwarnings("ignore")  # Ray's own
-def test_a_node_is_killed(root, settings, cluster, tmp_path):
+def test_a_node_is_killed(root, settings, cluster, tmp_path, monkeypatch, caplog):
     cluster, second = cluster
-    jobs = find_jobs(root, settings.output)
-    options = BatchOptions(ray=cluster.address, jobs=4)
+    monkeypatch.setattr(logging.getLogger("oaccdepth"), "propagate", True)
+    monkeypatch.setattr(batch_cluster, "CPUS_PER_WORKER", 1)  # so that both nodes have workers
     killed = threading.Event()
     seen = []
 
     def kill_a_node(record):
-        if not killed.is_set() and len(seen) > 0:
+        if seen and not killed.is_set():
             killed.set()
             cluster.remove_node(second, allow_graceful=False)
 
-    from oaccdepth.batch import cluster as module
-
-    # One CPU each, so that both nodes have workers.
-    module_cpus, module.CPUS_PER_WORKER = module.CPUS_PER_WORKER, 1
-    try:
-        summary = run_jobs(
-            jobs,
-            settings,
-            options,
-            report=lambda *progress: seen.append(progress),
-            on_record=kill_a_node,
-        )
-    finally:
-        module.CPUS_PER_WORKER = module_cpus
+    summary = run_jobs(
+        find_jobs(root, settings.output),
+        settings,
+        BatchOptions(ray=cluster.address, jobs=4),
+        report=lambda *progress: seen.append(progress),
+        on_record=kill_a_node,
+    )
     assert killed.is_set()
+    assert any(message.startswith("a worker died: ") for message in caplog.messages)
     assert set(statuses(summary).values()) <= {"done", "skipped"}, summary.failed
     assert len(summary.records) == NUM_SCENES
 
@@ -130,9 +128,11 @@ def test_bad_weights_on_a_cluster(root, settings, cluster):
     assert time.monotonic() - start < 60
 
 
-@pytest.mark.ray
-@pytest.mark.filterwarnings("ignore")
-def test_no_cluster_there(root, settings):
+def test_nobody_there(root, settings):
     pytest.importorskip("ray")
-    with pytest.raises(DeviceUnavailable, match=r"^--ray 127\.0\.0\.1:1: no Ray cluster there \("):
+    with pytest.raises(DeviceUnavailable) as error:
         run_jobs(find_jobs(root, settings.output), settings, BatchOptions(ray="127.0.0.1:1"))
+    assert str(error.value) == (
+        "--ray 127.0.0.1:1: no Ray cluster there (Connection refused). "
+        "Start one with: ray start --head."
+    )

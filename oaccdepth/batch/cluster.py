@@ -6,7 +6,9 @@ on every machine.
 
 from __future__ import annotations
 
+import logging
 import os
+import socket
 import threading
 from concurrent.futures import Future
 from dataclasses import replace
@@ -17,6 +19,7 @@ from oaccdepth.batch.crew import IN_FLIGHT, Crew, Worker, WorkerDied
 from oaccdepth.batch.job import Job, Pipeline, Record, Report, Settings
 from oaccdepth.errors import DeviceUnavailable, MissingDependency, OaccDepthError
 
+KNOCK_SECONDS = 10
 CPUS_PER_WORKER = 4  # where there is no GPU; the network gains little from more
 
 
@@ -52,15 +55,30 @@ def _connect(address: str) -> Any:
         ) from error
     if ray.is_initialized():
         return ray
+    _knock(address)
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # the default of the future
     try:
-        ray.init(address=address, log_to_driver=False, configure_logging=False)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
-        raise DeviceUnavailable(
-            f"--ray {address}: no Ray cluster there ({reason}). Start one with: ray start --head."
-        ) from error
+        raise _no_cluster(address, str(error).splitlines()[0]) from error
     return ray
+
+
+def _knock(address: str) -> None:
+    """See at once whether anybody is there; Ray itself would try for minutes."""
+    host, _, port = address.rpartition("/")[2].rpartition(":")  # also ray://HOST:PORT
+    if not port.isdecimal():  # auto, local, or a name of Ray's
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=KNOCK_SECONDS).close()
+    except OSError as error:
+        raise _no_cluster(address, error.strerror or str(error)) from error
+
+
+def _no_cluster(address: str, reason: str) -> DeviceUnavailable:
+    return DeviceUnavailable(
+        f"--ray {address}: no Ray cluster there ({reason}). Start one with: ray start --head."
+    )
 
 
 class RemotePipeline:
