@@ -97,7 +97,9 @@ class ConvNorm(nn.Module):
     def finish(self, y: Tensor) -> Tensor:
         """Apply what follows a convolution with the folded weight; changes `y`."""
         if self.norm.training:
-            y = self.norm(y)
+            # On a CPU, PyTorch sums statistics of channels_last tensors in single precision: off
+            # by 0.017 of a standard deviation over the 5 million samples of the authors' batches.
+            y = self.norm(y.contiguous())
         return F.leaky_relu(y, LEAK, inplace=True) if self.activation else y
 
 
@@ -159,7 +161,9 @@ class Features(nn.Module):
 
     def forward(self, pictures: Tensor) -> Tensor:
         """(n, 1, h, w) to (n, c, h, w)."""
-        x = self.enter(pictures).contiguous(memory_format=torch.channels_last)
+        x = self.enter(pictures)
+        if not self.enter.norm.training:
+            x = x.contiguous(memory_format=torch.channels_last)
         features: Tensor = self.leave(self.narrow(self.mix(self.blocks(x))))
         return features
 
@@ -187,8 +191,9 @@ class Aggregation(nn.Module):
 
     def forward(self, volume: Tensor) -> Tensor:
         """(b, c, d, h, w) to logits (b, d, h, w)."""
-        x = volume.contiguous(memory_format=torch.channels_last_3d)
-        logits: Tensor = self.score(self.leave(self.blocks(self.enter(x))))
+        if not self.leave.norm.training:
+            volume = volume.contiguous(memory_format=torch.channels_last_3d)
+        logits: Tensor = self.score(self.leave(self.blocks(self.enter(volume))))
         return logits[:, 0]
 
 

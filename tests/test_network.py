@@ -178,6 +178,15 @@ def test_norm_folded_into_convolution(conv, activation):
         assert torch.allclose(layer(x), expected, atol=1e-6)
 
 
+def test_statistics_of_large_batches_are_precise():
+    layer = ConvNorm(nn.Conv2d(1, 2, 1, bias=False), activation=False).train()
+    x = (2 * torch.randn(96, 1, 128, 128) + 1).contiguous(memory_format=torch.channels_last)
+    with torch.no_grad():
+        y = layer(x).double()
+    assert y.mean((0, 2, 3)).abs().max() < 1e-5
+    assert (y.std((0, 2, 3)) - 1).abs().max() < 1e-4
+
+
 @pytest.mark.parametrize(("grid", "decay"), [((9, 9), 2.0), ((3, 5), 3.5)])
 def test_occlusion_mask_is_equations_6_to_8(grid, decay):
     views = torch.rand(2, *grid, H, W)
