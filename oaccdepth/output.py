@@ -1,4 +1,4 @@
-"""Output files that appear whole or not at all: a temporary name beside the target, then a rename."""
+"""Output files that appear whole or not at all: a temporary name beside it, then a rename."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ def replacing(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.stem}{TEMPORARY}{os.getpid()}{path.suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.touch()
+        mode = temporary.stat().st_mode  # what the user's umask gives
         yield temporary
+        os.chmod(temporary, mode)  # some libraries make files that only their owner may read
         os.replace(temporary, path)
     except OSError as error:
         if isinstance(error, OutputExists | UnwritableOutput):

@@ -249,7 +249,7 @@ def _write_pass(masks: FloatArray, folder: Path) -> list[Path]:
     write_png(folder / "contact_sheet.png", contact_sheet(pictures))
     write_png(folder / "visibility.png", as_bytes(masks.mean(axis=(0, 1))))
     masks = np.ascontiguousarray(masks, np.float32)
-    write_bytes(folder / "masks.npz", _saved(np.savez_compressed, masks=masks))
+    write_bytes(folder / "masks.npz", _saved(np.savez, masks=masks))
     return [folder / name for name in mask_names((masks.shape[0], masks.shape[1]))]
 
 

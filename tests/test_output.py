@@ -23,6 +23,14 @@ def test_nothing_is_left_of_a_failure(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["file.bin"]
 
 
+def test_others_may_read_what_the_umask_lets_them(tmp_path):
+    (tmp_path / "plain").write_bytes(b"x")
+    with replacing(tmp_path / "file.bin") as temporary:
+        temporary.unlink()
+        temporary.touch(mode=0o600)  # as justpfm and safetensors do
+    assert (tmp_path / "file.bin").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
 def test_a_temporary_name_keeps_the_ending(tmp_path):
     with replacing(tmp_path / "picture.png") as temporary:
         assert temporary.suffix == ".png"  # some libraries choose the format by it

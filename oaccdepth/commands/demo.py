@@ -63,7 +63,7 @@ def demo(
         progress("rendering", 0.0)
         scene = synthetic.demo_scene()
         result = inference.estimate(scene.light_field, options, network=network, progress=progress)
-        progress("writing", 0.0)
+        progress("writing", 1.0)
         _write_all(scene, result, output, settings)
     print_notes(result.made_with.notes, quiet)
     scores = _score(scene, result)

@@ -114,7 +114,7 @@ def estimate(
         pages = [writers.VIEWER_FILE] if view else []
         writers.prepare(output, camera=light_field.camera, beside=pages, **settings)
         result = inference.estimate(light_field, options, progress=progress)
-        progress("writing", 0.0)
+        progress("writing", 1.0)
         beside = write_page(output, light_field, result) if view else {}
         written = writers.write(
             result,

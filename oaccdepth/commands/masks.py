@@ -103,7 +103,7 @@ def masks(
             passes, made_with = _implied(light_field, disparity)
         else:
             passes, made_with = _estimated(light_field, options, progress)
-        progress("writing", 0.0)
+        progress("writing", 1.0)
         written = writers.write_masks(passes, output, made_with=made_with, overwrite=overwrite)
     print_notes((*light_field.notes, *made_with.notes), quiet)
     print_message(describe(light_field), quiet)
