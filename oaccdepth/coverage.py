@@ -12,13 +12,14 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from oaccdepth.lightfield import FloatArray, LightField, as_grey
+from oaccdepth.lightfield import BoolArray, FloatArray, LightField, as_grey
 from oaccdepth.options import Range
 
 REACH = 4.0  # px, of the networks
 FURTHEST = 32  # px: how far the coarse sweep looks
 COARSE_SIDE = 160  # px on the longer side, for the coarse sweep
 OVERLAP = 1.0  # px, of neighbouring sweeps
+SMALLEST_SHARE = 0.005  # of the believed pixels
 SAFETY = 0.5  # px added on both sides of an estimated range
 
 
@@ -58,12 +59,18 @@ def plan_shears(disparity_range: Range) -> tuple[int, ...]:
 def estimate_range(light_field: LightField) -> Range:
     """Disparities of the scene, by a plane sweep over few views at reduced resolution."""
     disparity, sure = coarse_sweep(light_field)
-    found = disparity[sure] if sure.any() else disparity.ravel()
-    low, high = np.percentile(found, (0.5, 99.5))
-    return float(low) - SAFETY, float(high) + SAFETY
+    found = disparity[sure] if sure.any() else np.zeros(1, np.float32)
+    # a pixel's worth of disparity that hardly any of the picture has is a chance match
+    bins = np.floor(found).astype(int)
+    counts = np.bincount(bins - bins.min())
+    common = found[counts[bins - bins.min()] >= SMALLEST_SHARE * len(found)]
+    low, high = float(common.min()) - SAFETY, float(common.max()) + SAFETY
+    if max(abs(low), abs(high)) <= REACH + SAFETY:
+        return max(low, -REACH), min(high, REACH)  # safety alone is not worth a second sweep
+    return low, high
 
 
-def coarse_sweep(light_field: LightField) -> tuple[FloatArray, np.ndarray]:
+def coarse_sweep(light_field: LightField) -> tuple[FloatArray, BoolArray]:
     """Coarse disparity [px of the full size], and where it can be believed; reduced (h, w)."""
     grey, steps, factor = _reduced_views(light_field)
     furthest = max(float(np.abs(steps).max()), 1.0)
@@ -74,9 +81,20 @@ def coarse_sweep(light_field: LightField) -> tuple[FloatArray, np.ndarray]:
     costs = np.stack([_matching_cost(grey, steps, float(d)) for d in levels])
     best = costs.argmin(0)
     lowest, typical = costs.min(0), np.median(costs, axis=0)
-    sure = (typical - lowest > 0.02) & (lowest < 0.5 * typical)
+    sure = (typical - lowest > 0.01) & (lowest < 0.35 * typical)
     sure &= (best > 0) & (best < len(levels) - 1)
-    return (levels[best] * factor).astype(np.float32), sure
+    disparity = (levels[best] * factor).astype(np.float32)
+    return disparity, sure & _has_company(disparity, 2 * spacing * factor)
+
+
+def _has_company(disparity: FloatArray, tolerance: float) -> BoolArray:
+    """Where most of the 5x5 neighbours agree: wrong matches are scattered, right ones are not."""
+    alike = np.zeros(disparity.shape, np.float32)
+    padded = np.pad(disparity, 2, constant_values=np.inf)
+    height, width = disparity.shape
+    for y, x in np.ndindex(5, 5):
+        alike += np.abs(padded[y : y + height, x : x + width] - disparity) <= tolerance
+    return alike >= 15
 
 
 def _reduced_views(light_field: LightField) -> tuple[FloatArray, np.ndarray, float]:

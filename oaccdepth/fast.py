@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from oaccdepth.network import LEAK, ConvNorm
 
-ABSENT = -1e4  # far enough below 0 that bilinear sampling cannot dilute it into a picture's value
+ABSENT = -1e6  # so far below 0 that the least of it in a bilinear sample is noticed
 SMALLEST_PRESENT = -1e-3
 SMALLEST_ROOM = 0.02  # px between candidates at the very end of the reach
 SMALLEST_SUM = 0.1  # of masks over the views; below, nothing is seen and nothing is said
@@ -196,6 +196,7 @@ class FastNet(nn.Module):
         """Every pass in turn; the last one's disparity is the answer."""
         first, context = self.first_pass(views)
         passes = [first]
+        views = grow_pictures(views)
         for _ in range((iterations or self.config.iterations) - 1):
             passes.append(self.refine(views, passes[-1], first, context))
         return passes
@@ -217,7 +218,10 @@ class FastNet(nn.Module):
     def refine(
         self, views: Tensor, last: PassState, first: PassState, context: Tensor
     ) -> PassState:
-        """One occlusion-aware, sub-pixel pass; the same weights serve every further one."""
+        """One occlusion-aware, sub-pixel pass; the same weights serve every further one.
+
+        The views come from `grow_pictures`.
+        """
         config = self.config
         candidates = self.choose_candidates(last)  # (b, n, h, w)
         x, from_masks, prior, mask = self.look_closer(views, candidates)
@@ -322,7 +326,8 @@ class FastNet(nn.Module):
         config = self.config
         half = config.num_offsets // 2
         step = last.spread.clamp(config.smallest_step, config.largest_step)
-        room = (config.reach - last.disparity.abs()) / half  # views have a margin for the reach only
+        # the views' margin is for the reach, no further
+        room = (config.reach - last.disparity.abs()) / half
         step = step.minimum(room.clamp(min=SMALLEST_ROOM))[:, None]
         offsets = torch.arange(-half, half + 1, device=step.device).to(step)[None, :, None, None]
         return last.disparity[:, None] + step * offsets
@@ -383,6 +388,19 @@ def silence(evidence: Tensor, samples: Tensor, num_full: int) -> None:
     """
     present = (samples >= SMALLEST_PRESENT).to(samples)
     evidence *= present * (num_full / present.sum((0, 1)).clamp(min=SMALLEST_SUM))
+
+
+def grow_pictures(views: Tensor) -> Tensor:
+    """Continue each view by a pixel where it ends, for bilinear sampling.
+
+    A sample on the very edge of a picture has the pixel beyond it as its neighbour, with a weight
+    of zero but for rounding; that pixel must not be ABSENT, or chance decides whether it counts.
+    """
+    if bool(views.amin() >= 0):
+        return views
+    flat = views.flatten(0, 2)[:, None]
+    grown = F.max_pool2d(flat, 3, 1, 1)
+    return torch.where(flat < 0, grown, flat).view_as(views)
 
 
 def warp(views: Tensor, disparity: Tensor, margin: int) -> Tensor:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from oaccdepth.authors import estimate_like_authors
-from oaccdepth.fast import ABSENT, ALIGNMENT, FastNet, PassState
+from oaccdepth.fast import ABSENT, ALIGNMENT, FastNet, PassState, grow_pictures
 from oaccdepth.lightfield import LightField, as_grey
 from oaccdepth.network import OACCNet, PassResult
 from oaccdepth.tiling import Tile, plan_tiles
@@ -75,16 +75,21 @@ class Views:
     shear: int
     margin: int
     device: torch.device
-    _last: tuple[Region, Tensor] | None = None  # passes over a single tile ask again and again
+    _last: tuple[object, Tensor] | None = None  # passes over a single tile ask again and again
 
-    def region(self, region: Region) -> Tensor:
+    def region(self, region: Region, grown: bool = False) -> Tensor:
         """(1, u, v, h + 2*margin, w + 2*margin); ABSENT where there is no picture.
 
         A point of the centre view at (y, x) lies at (y - d*(u-uc), x - d*(v-vc)) of view (u, v);
         sampling shear*(u-uc) rows further up leaves a disparity of d - shear.
         """
-        if self._last is not None and self._last[0] == region:
+        if self._last is not None and self._last[0] == (region, grown):
             return self._last[1]
+        tensor = grow_pictures(self._read(region)) if grown else self._read(region)
+        self._last = ((region, grown), tensor)
+        return tensor
+
+    def _read(self, region: Region) -> Tensor:
         rows, columns = self.light_field.grid
         height, width = (side.stop - side.start + 2 * self.margin for side in region)
         grey = np.full((rows, columns, height, width), ABSENT, dtype=np.float32)
@@ -93,9 +98,7 @@ class Views:
             for v in range(columns):
                 left = region[1].start - self.margin - self.shear * (v - columns // 2)
                 self._fill(grey[u, v], u, v, top, left)
-        tensor = torch.from_numpy(grey)[None].to(self.device)
-        self._last = (region, tensor)
-        return tensor
+        return torch.from_numpy(grey)[None].to(self.device)
 
     def _fill(self, grey: np.ndarray, u: int, v: int, top: int, left: int) -> None:
         """Copy what one view has of a window whose corner is (top, left)."""
@@ -160,7 +163,7 @@ def sweep_fast(
         name = "first pass" if number == 0 else "refinement"
         for index, part in enumerate(tiles):
             with clock.stage("views"):
-                samples = views.region(part.region)
+                samples = views.region(part.region, grown=number > 0)
             with clock.stage(name):
                 if number == 0:
                     state, context = network.first_pass(samples)

@@ -1,0 +1,81 @@
+"""Which disparities are searched: given, from the files, or found by the coarse sweep."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oaccdepth.coverage import REACH, choose_coverage, estimate_range, plan_shears
+from oaccdepth.surfaces import Plane, Surface, cloud_texture, polygon
+from oaccdepth.synthetic import render
+
+
+def scene_between(low: float, high: float, size=(96, 128), grid=(9, 9)):
+    """A far wall, a middle board, a near one."""
+    rng = np.random.default_rng(5)
+    textures = [cloud_texture(rng, 256, 1.0) for _ in range(3)]
+    middle = (low + high) / 2
+    height, width = size
+    surfaces = [
+        Surface(Plane(low), textures[0]),
+        Surface(Plane(middle), textures[1], polygon(height * 0.4, width * 0.3, 22.0, 4, 0.2)),
+        Surface(Plane(high), textures[2], polygon(height * 0.55, width * 0.68, 24.0, 5, 0.5)),
+    ]
+    return render(surfaces, grid, size)
+
+
+@given(st.floats(-32, 32), st.floats(0.1, 40))
+def test_shears_cover_the_range_without_gaps(low, span):
+    high = low + span
+    shears = plan_shears((low, high))
+    assert shears[0] - REACH <= low + 0.5
+    assert shears[-1] + REACH >= high - 0.5
+    assert all(b - a <= 2 * REACH for a, b in zip(shears, shears[1:], strict=False))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "shears"),
+    [
+        ((-4.0, 4.0), (0,)),
+        ((1.0, 3.5), (0,)),
+        ((9.0, 14.0), (12,)),
+        ((-12.0, 12.0), (-8, -3, 3, 8)),
+        ((-32.0, -27.0), (-30,)),
+    ],
+)
+def test_shears(wanted, shears):
+    assert plan_shears(wanted) == shears
+
+
+@pytest.mark.parametrize(
+    ("between", "size"),
+    [
+        ((-1.0, 1.5), (96, 128)),
+        ((9.0, 14.0), (96, 128)),
+        ((-12.0, 12.0), (96, 128)),
+        ((20.0, 24.0), (240, 320)),
+    ],
+)
+def test_coarse_sweep_finds_the_range(between, size):
+    low, high = estimate_range(scene_between(*between, size=size, grid=(5, 5)).light_field)
+    assert low == pytest.approx(between[0], abs=1.5)
+    assert high == pytest.approx(between[1], abs=1.5)
+
+
+def test_coarse_sweep_of_a_small_array():
+    low, high = estimate_range(scene_between(-3.0, 6.0, grid=(3, 3)).light_field)
+    assert low == pytest.approx(-3, abs=1.5)
+    assert high == pytest.approx(6, abs=1.5)
+
+
+def test_what_the_user_says_comes_before_the_file_and_that_before_the_sweep():
+    light_field = scene_between(-1.0, 1.0, size=(32, 32), grid=(3, 3)).light_field
+    in_file = replace(light_field, disparity_range=(-2.0, 2.0))
+    assert choose_coverage(in_file, (0.0, 1.0)).source == "option"
+    assert choose_coverage(in_file, None).disparity_range == (-2.0, 2.0)
+    assert choose_coverage(in_file, None).source == "file"
+    assert choose_coverage(light_field, None).source == "estimated"

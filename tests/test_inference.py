@@ -1,0 +1,180 @@
+"""estimate(), whole: sign, range, tiles, missing views, masks, provenance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from test_coverage import scene_between
+
+from oaccdepth import inference
+from oaccdepth.errors import DeviceUnavailable, InvalidLightField
+from oaccdepth.fast import FastConfig, FastNet
+from oaccdepth.inference import estimate, masks_from_disparity
+from oaccdepth.lightfield import LightField
+from oaccdepth.network import OACCNet, OACCNetConfig
+from oaccdepth.options import EstimateOptions
+
+SMALL_PAPER = OACCNetConfig(
+    feature_blocks=1, matching_channels=4, cost_channels=24, volume_channels=6, attention_channels=2
+)
+
+
+@pytest.fixture(scope="module")
+def bundled():
+    return inference.load_network("fast", "cpu")
+
+
+@pytest.fixture(scope="module")
+def untrained():
+    torch.manual_seed(0)
+    return FastNet(FastConfig(channels=(16,) * 4, refine_channels=(16,) * 4)).eval()
+
+
+def bad_share(disparity, truth, threshold, border=6):
+    inner = np.s_[border:-border, border:-border]
+    return np.mean(np.abs(disparity - truth)[inner] > threshold)
+
+
+def test_a_rendered_scene_comes_out_right(scene, bundled):
+    result = estimate(scene.light_field, network=bundled)
+    assert result.disparity.shape == scene.disparity.shape
+    assert bad_share(result.disparity, scene.disparity, 0.25) < 0.1
+    assert result.confidence.min() >= 0
+    assert result.confidence.max() <= 1
+    wrong = np.abs(result.disparity - scene.disparity) > 0.07
+    assert result.confidence[~wrong].mean() > result.confidence[wrong].mean()
+
+
+@pytest.mark.parametrize("between", [(9.0, 14.0), (-12.0, 12.0)])
+def test_disparities_out_of_reach_come_out_right(between, bundled):
+    scene = scene_between(*between)
+    result = estimate(scene.light_field, network=bundled)
+    assert bad_share(result.disparity, scene.disparity, 0.25) < 0.1
+    assert np.median(np.abs(result.disparity - scene.disparity)) < 0.05
+    assert result.made_with.notes[0] == "disparity range: estimated"
+
+
+def test_the_result_does_not_depend_on_the_tile(bundled):
+    scene = scene_between(-2.0, 3.0, size=(200, 232))
+    whole = estimate(scene.light_field, network=bundled)
+    for tile in (64, 104):
+        tiled = estimate(scene.light_field, EstimateOptions(tile=tile), network=bundled)
+        np.testing.assert_allclose(tiled.disparity, whole.disparity, atol=1e-3)
+        np.testing.assert_allclose(tiled.confidence, whole.confidence, atol=1e-3)
+
+
+@pytest.mark.parametrize("grid", [(3, 3), (5, 9), (7, 5)])
+def test_smaller_arrays(grid, bundled):
+    scene = scene_between(-1.5, 2.0, grid=grid)
+    result = estimate(scene.light_field, EstimateOptions(keep_masks=True), network=bundled)
+    assert result.masks.shape == (*grid, 96, 128)
+    assert np.median(np.abs(result.disparity - scene.disparity)) < 0.1
+
+
+def test_missing_views_and_pixels_do_not_vote(scene, untrained):
+    """Whatever stands where there is no picture, the result is the same."""
+    valid = np.ones((9, 9, 48, 64), bool)
+    valid[0, 3] = False
+    valid[2, 2, 5:20, 10:30] = False
+    views = scene.light_field.views.copy()
+    views[~valid] = 0.9
+    options = EstimateOptions(disparity_range=(-4, 4), keep_masks=True)
+    results = [
+        estimate(
+            replace(scene.light_field, views=pictures, valid=valid), options, network=untrained
+        )
+        for pictures in (scene.light_field.views, views)
+    ]
+    np.testing.assert_array_equal(results[0].disparity, results[1].disparity)
+    assert not results[0].masks[0, 3].any()
+    assert results[0].masks[4, 4].all()
+
+
+def test_masks_and_passes_are_kept_on_request(scene, untrained):
+    options = EstimateOptions(keep_masks=True, keep_passes=True, keep_evidence=True, iterations=3)
+    result = estimate(scene.light_field, options, network=untrained)
+    assert len(result.passes) == 3
+    assert (result.passes[0].masks == 1).all()
+    np.testing.assert_array_equal(result.passes[-1].disparity, result.disparity)
+    np.testing.assert_array_equal(result.passes[-1].masks, result.masks)
+    assert result.evidence.shape == (9, 48, 64)
+    np.testing.assert_allclose(result.evidence.sum(0), 1, atol=1e-5)
+    assert result.levels == tuple(range(-4, 5))
+    assert estimate(scene.light_field, network=untrained).masks is None
+
+
+def test_provenance(scene, bundled):
+    made_with = estimate(scene.light_field, network=bundled).made_with
+    assert made_with.weights == "fast"
+    assert len(made_with.weights_sha256) == 64
+    assert made_with.device == "cpu"
+    assert made_with.seconds["total"] >= made_with.seconds["first pass"] > 0
+    assert made_with.input["grid"] == [9, 9]
+    assert made_with.options["iterations"] == bundled.network.config.iterations
+
+
+def test_the_papers_network_runs_in_tiles(scene):
+    torch.manual_seed(0)
+    network = OACCNet(SMALL_PAPER).eval()
+    options = EstimateOptions(keep_masks=True, keep_passes=True)
+    result = estimate(scene.light_field, options, network=network)
+    assert len(result.passes) == 2
+    assert result.masks.shape == (9, 9, 48, 64)
+    tiled = estimate(scene.light_field, replace(options, tile=32), network=network)
+    assert tiled.disparity.shape == (48, 64)
+    assert np.isfinite(tiled.disparity).all()
+
+
+def test_masks_of_the_true_disparity_are_the_true_visibility(scene):
+    masks = masks_from_disparity(scene.light_field, scene.disparity)
+    hidden = ~scene.visibility
+    assert masks[scene.visibility].mean() > 0.95
+    assert masks[hidden].mean() < 0.85
+
+
+def test_a_device_that_runs_out_of_memory_gets_smaller_tiles(scene, untrained, monkeypatch):
+    tiles = []
+    run = inference.run_sweep
+
+    def limited(light_field, loaded, options, shear, tile, clock, report):
+        tiles.append(tile)
+        if tile > 64:
+            raise torch.cuda.OutOfMemoryError
+        return run(light_field, loaded, options, shear, tile, clock, report)
+
+    monkeypatch.setattr(inference, "run_sweep", limited)
+    result = estimate(scene.light_field, EstimateOptions(tile=256), network=untrained)
+    assert tiles == [256, 128, 64]
+    assert "The device ran out of memory: tiles halved to 64 px." in result.made_with.notes
+    monkeypatch.setattr(inference, "SMALLEST_TILE", 100)
+    with pytest.raises(DeviceUnavailable, match=r"out of memory even with tiles of 128 px"):
+        estimate(scene.light_field, EstimateOptions(tile=128), network=untrained)
+
+
+def test_a_device_that_is_not_there():
+    with pytest.raises(DeviceUnavailable) as caught:
+        inference.choose_device("cuda:99")
+    there = "cpu" + "".join(f", cuda:{n}" for n in range(torch.cuda.device_count()))
+    expected = f"--device cuda:99: not there. Available: {there}. Or use --device auto."
+    assert str(caught.value) == expected
+    for name in ("gpu", "cpu:1", "cuda:x"):
+        with pytest.raises(DeviceUnavailable):
+            inference.choose_device(name)
+
+
+def test_pictures_smaller_than_the_smallest_tile(untrained):
+    light_field = LightField(np.zeros((3, 3, 12, 40, 3), np.uint8), source="tiny")
+    with pytest.raises(InvalidLightField) as caught:
+        estimate(light_field, network=untrained)
+    assert str(caught.value) == (
+        "tiny: views are 40x12 px, smaller than the smallest tile, 16x16. Use larger pictures."
+    )
+
+
+def test_plan_foresees_time_and_memory(scene):
+    plan = inference.plan(scene.light_field, EstimateOptions(device="cpu"))
+    assert plan.seconds > 0
+    assert plan.memory_bytes > scene.light_field.views.nbytes
