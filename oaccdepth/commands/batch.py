@@ -34,7 +34,6 @@ from oaccdepth.commands import (
     messages,
     parse_range,
     plural,
-    results,
 )
 from oaccdepth.commands.estimate import Colormap, ColourRange, Formats
 from oaccdepth.commands.estimating import (
@@ -45,6 +44,7 @@ from oaccdepth.commands.estimating import (
     estimate_options,
     print_message,
 )
+from oaccdepth.commands.evaluate import wide_results
 from oaccdepth.commands.reading import takes_read_options
 from oaccdepth.options import BatchOptions, EstimateOptions, ReadOptions
 
@@ -98,7 +98,7 @@ Ray = Annotated[
         show_default=False,
     ),
 ]
-SCORES = {"mse_100": "MSE x100", "badpix_0070": "BadPix 0.07"}  # those in the table
+SCORES = {"mse_100": "MSE", "badpix_0070": "BadPix"}  # those in the table
 OnRecord = Callable[["Record"], None]
 Report = Callable[[str, str, float], None]
 
@@ -281,7 +281,7 @@ def _print_summary(summary: Summary, as_json: bool, quiet: bool) -> None:
         }
         typer.echo(json.dumps(content, indent=2))
     elif not quiet:
-        results().print(_table(summary.records))
+        wide_results().print(_table(summary.records))
     for record in summary.failed:
         print_message(f"error: {record.scene}: {record.message}")
     counts = [sum(r.status == status for r in summary.records) for status in ("done", "skipped")]
@@ -292,26 +292,30 @@ def _print_summary(summary: Summary, as_json: bool, quiet: bool) -> None:
 
 
 def _table(records: tuple[Record, ...]) -> Table:
-    """The report as a table; a column of scores only if there is ground truth."""
+    """The report as a table; columns of scores only if there is ground truth."""
     is_scored = any(record.scores for record in records)
-    table = Table("scene", "format", "grid")
-    for title in ("seconds", "memory", "disparity", *(SCORES.values() if is_scored else ())):
-        table.add_column(title, justify="right")
-    table.add_column("status")
+    table = Table(box=None, padding=(0, 2, 0, 0))  # no lines: it fits into 80 columns
+    table.add_column("scene", min_width=10, overflow="fold")
+    for title in ("format", "grid"):
+        table.add_column(title, no_wrap=True)
+    for title in ("s", "GiB", "disparity", *(SCORES.values() if is_scored else ())):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("status", no_wrap=True)
     for record in records:
+        memory = record.peak_memory_bytes
         scores = [record.scores.get(name) for name in SCORES]
         table.add_row(
             escape(record.scene),
             record.format,
             "x".join(map(str, record.grid)),
-            _number(record.seconds, ".1f"),
-            _number(record.peak_memory_bytes and record.peak_memory_bytes / 2**30, ".2f", " GiB"),
-            " to ".join(f"{value:.2f}" for value in record.disparity_range),
-            *([_number(value, ".3f") for value in scores] if is_scored else ()),
+            _number(record.seconds, 1),
+            _number(None if memory is None else memory / 2**30, 2),
+            "..".join(_number(value, 2) for value in record.disparity_range),
+            *([_number(value, 3) for value in scores] if is_scored else ()),
             record.status,
         )
     return table
 
 
-def _number(value: float | None, form: str, unit: str = "") -> str:
-    return "" if value is None else f"{value:{form}}{unit}"
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}f}"

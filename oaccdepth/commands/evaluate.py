@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -94,10 +95,18 @@ def evaluate(
     _print_what_is_missing(scored)
 
 
+def wide_results() -> Console:
+    """Where tables go: stdout; a file has no width, so nothing is folded there."""
+    console = results()
+    if not console.is_terminal:
+        console.width = 200
+    return console
+
+
 def _print_tables(scored: Evaluation) -> None:
     from oaccdepth import evaluation
 
-    console = results()
+    console = wide_results()
     table = _table("scene", evaluation.TITLES)
     for score in scored.scores:
         _add_row(table, score.scene, score.values)
