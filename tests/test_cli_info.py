@@ -92,3 +92,10 @@ def test_a_missing_path(run, tmp_path):
     assert result.stderr == (
         f"error: {tmp_path / 'nothing'}: no such file or folder. Check the path.\n"
     )
+
+
+def test_weights_that_are_not_there(run, scene_folder, tmp_path):
+    path = tmp_path / "nothing.safetensors"
+    result = run("info", scene_folder, "--weights", path, "-q")
+    assert result.exit_code == 1 and result.stdout == ""
+    assert result.stderr.startswith(f"error: {path}: no such weights file. Bundled: ")

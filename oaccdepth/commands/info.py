@@ -20,7 +20,7 @@ from oaccdepth.commands import (
     progress_bar,
 )
 from oaccdepth.commands.reading import takes_read_options
-from oaccdepth.errors import OaccDepthError
+from oaccdepth.errors import InvalidLightField
 from oaccdepth.options import EstimateOptions, ReadOptions
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _plan(light_field: LightField, options: EstimateOptions) -> dict[str, Any]:
 
     try:
         plan = inference.plan(light_field, options)
-    except OaccDepthError as error:  # what the light field is can be said all the same
+    except InvalidLightField as error:  # what it is can be said all the same
         return {"disparity_range": None, "estimate": {"impossible": str(error)}}
     low, high = plan.coverage.disparity_range
     return {
