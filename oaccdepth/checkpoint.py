@@ -79,7 +79,8 @@ def create(kind: str, config: str = "{}") -> Network:
         name: tuple(value) if isinstance(value, list) else value
         for name, value in json.loads(config).items()
     }
-    return network_class(config_class(**values))  # type: ignore[arg-type]
+    network: Network = network_class(config_class(**values))
+    return network
 
 
 def kind_of(network: Network) -> str:

@@ -116,7 +116,7 @@ class PatchSampler:
 
     def _crop(self, rng: np.random.Generator) -> Patch | None:
         """A geometric crop: sub-sampled, refocused, grey; None if it has nothing to teach."""
-        scene = self.scenes[rng.integers(len(self.scenes))]
+        scene = self.scenes[int(rng.integers(len(self.scenes)))]
         scale = int(rng.choice(SUBSAMPLING, p=SUBSAMPLING_SHARES))
         phase = rng.integers(scale, size=2)
         height, width = (

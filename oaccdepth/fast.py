@@ -11,8 +11,8 @@ Views come as (b, u, v, h + 2*MARGIN, w + 2*MARGIN) grey in [0, 1]. A sample tha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -91,7 +91,7 @@ class LevelConv(nn.Module):
 
     def forward(self, x: Tensor, num_levels: int) -> Tensor:
         """(b*l, c, h, w) to the same."""
-        volume = x.unflatten(0, (-1, num_levels)).transpose(1, 2)  # (b, c, l, h, w), same memory
+        volume = by_level(x, num_levels).transpose(1, 2)  # (b, c, l, h, w), same memory
         y: Tensor = self.layer(volume).transpose(1, 2).flatten(0, 1)  # (b*l, c, h, w)
         return y + x
 
@@ -135,7 +135,12 @@ class Hourglass(nn.Module):
         quarter = quarter + enlarge(self.from_eighth(eighth))
         half = half + enlarge(self.from_quarter(self.quarter_out(quarter, num_levels)))
         x = self.mix(x + self.from_half(self.half_out(half, num_levels)))
-        return self.out(x).unflatten(0, (-1, num_levels))[:, :, 0], x.unflatten(0, (-1, num_levels))
+        return by_level(self.out(x), num_levels)[:, :, 0], by_level(x, num_levels)
+
+
+def by_level(x: Tensor, num_levels: int) -> Tensor:
+    """(b*l, ...) as (b, l, ...), the same memory."""
+    return x.view(-1, num_levels, *x.shape[1:])
 
 
 def enlarge(x: Tensor) -> Tensor:
@@ -248,7 +253,8 @@ class FastNet(nn.Module):
         for rows in self._strips(views, self.config.num_levels):
             evidence, votes = self.sweep_evidence(self._with_margin(views, rows))
             parts.append((self.project(evidence, grid), votes))
-        return join(parts)
+        projected, votes = join(parts)
+        return projected, votes
 
     def look_closer(
         self, views: Tensor, candidates: Tensor
@@ -264,7 +270,8 @@ class FastNet(nn.Module):
             evidence, votes, mask, relative = self.warp_evidence(strip, candidates[:, :, rows])
             projected = self.refine_project(evidence, grid)
             parts.append((projected, self.mask_project(relative, grid), votes, mask))
-        return join(parts)
+        projected, from_masks, votes, mask = join(parts)
+        return projected, from_masks, votes, mask
 
     def _strips(self, views: Tensor, num_levels: int) -> list[slice]:
         """Rows to treat together."""
@@ -454,7 +461,7 @@ def answer(logits: Tensor, candidates: Tensor, features: Tensor, windowed: bool)
     return PassState(mean[:, 0], spread, logits, candidates, summary)
 
 
-def join(parts: list[tuple[Tensor, ...]]) -> Any:
+def join(parts: Sequence[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
     """Strips of rows to whole pictures; (…, h, w), one tensor for each of a strip's."""
     if len(parts) == 1:
         return parts[0]

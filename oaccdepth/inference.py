@@ -239,7 +239,8 @@ def as_map(
         Pass(_array(part.disparity), None if part.masks is None else _array(part.masks))
         for part in merged.passes
     )
-    evidence, levels = None, ()
+    evidence: FloatArray | None = None
+    levels: tuple[float, ...] = ()
     if options.keep_evidence and merged.evidence is not None:
         evidence = _array(merged.evidence)
         half = len(evidence) // 2

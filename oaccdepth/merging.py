@@ -33,12 +33,12 @@ def best_sweep(light_field: LightField, sweeps: list[Sweep]) -> Tensor:
     """
     height, width = light_field.resolution
     coarse, sure = coarse_sweep(light_field)
-    coarse = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_NEAREST)
+    enlarged = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_NEAREST)
     trust = cv2.resize(sure.astype(np.float32), (width, height))
     costs = []
     for sweep in sweeps:
         disparity = sweep.passes[-1].disparity.numpy()
-        away = np.minimum(np.abs(disparity - coarse) / REACH, 1)
+        away = np.minimum(np.abs(disparity - enlarged) / REACH, 1)
         costs.append(votes_against(light_field, disparity) + DOUBT * trust * away)
     return torch.from_numpy(np.stack(costs).argmin(0))
 
@@ -65,7 +65,7 @@ def votes_against(light_field: LightField, disparity: FloatArray) -> FloatArray:
             inside = sampled >= 0
             total += np.where(inside, np.minimum(VOTE_GAIN * np.abs(sampled - centre), 1), 0)
             count += inside
-    return cv2.boxFilter(total / count, -1, (5, 5))
+    return np.asarray(cv2.boxFilter(total / count, -1, (5, 5)), dtype=np.float32)
 
 
 def choose(sweeps: list[Sweep], number: Tensor) -> Sweep:

@@ -178,11 +178,11 @@ def sweep_fast(
         canvas.whole = {n: t for n, t in canvas.whole.items() if not n.startswith("next")}
         passes.append(_finish_pass(canvas, views.light_field, keep_masks, number))
     evidence = torch.softmax(canvas.whole["logits"], 1)[0] if keep_evidence else None
-    crop = (..., *(slice(0, side) for side in views.light_field.resolution))
+    rows, columns = (slice(0, side) for side in views.light_field.resolution)
     return Sweep(
         passes,
-        canvas.whole["confidence"][0][crop].float().cpu(),
-        None if evidence is None else evidence[crop].float().cpu(),
+        canvas.whole["confidence"][0, rows, columns].float().cpu(),
+        None if evidence is None else evidence[:, rows, columns].float().cpu(),
     )
 
 
@@ -225,7 +225,8 @@ def _finish_pass(
     if keep_masks and number == 0:  # the first pass takes every view for seen
         masks = torch.from_numpy(presence(light_field)).expand(*grid, height, width).float()
     elif keep_masks:
-        masks = canvas.whole.pop("mask")[0, :, :height, :width].float().unflatten(0, grid)
+        masks = canvas.whole.pop("mask")[0, :, :height, :width].float()
+        masks = masks.reshape(*grid, height, width)
     return SweepPass(disparity, masks)
 
 

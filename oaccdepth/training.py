@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import numpy as np
@@ -152,7 +153,7 @@ class Trainer:
             self.average.load_state_dict(state["average"])
             self.optimiser.load_state_dict(state["optimiser"])
             self.progress = Progress(**state["progress"])
-        except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
+        except (OSError, EOFError, UnpicklingError, RuntimeError, LookupError, TypeError) as error:
             raise InvalidCheckpoint(
                 f"{run / 'state.pt'}: does not fit this run ({type(error).__name__}). "
                 "Give the options it was begun with, or another --output."
@@ -174,6 +175,7 @@ def train(
     Under `torchrun` all processes train the same run, each on its own patches.
     """
     check_options(options)
+    torch.set_flush_denormal(True)  # vanishing gradients are not worth the slow arithmetic
     rank, world = join_processes()
     torch_device = choose_device(device if world == 1 or device != "auto" else f"auto:{rank}")
     prepare_run(run, options, resume)
@@ -300,7 +302,7 @@ class MetricsLog:
                 from torch.utils.tensorboard import SummaryWriter
             except ImportError:
                 return self
-            self.board = SummaryWriter(self.run / "tensorboard")  # type: ignore[no-untyped-call]
+            self.board = SummaryWriter(self.run / "tensorboard")
         return self
 
     def __exit__(self, *error: object) -> None:

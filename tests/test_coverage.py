@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -34,7 +35,7 @@ def test_shears_cover_the_range_without_gaps(low, span):
     shears = plan_shears((low, high))
     assert shears[0] - REACH <= low + 0.5
     assert shears[-1] + REACH >= high - 0.5
-    assert all(b - a <= 2 * REACH for a, b in zip(shears, shears[1:], strict=False))
+    assert all(b - a <= 2 * REACH for a, b in itertools.pairwise(shears))
 
 
 @pytest.mark.parametrize(

@@ -160,8 +160,8 @@ def test_nothing_beyond_the_receptive_margin_matters():
     far[..., -MARGIN - 8 :] = torch.rand_like(far[..., -MARGIN - 8 :])
     kept = slice(8 + SMALL.receptive_margin, side - 8 - SMALL.receptive_margin)
     with torch.no_grad():
-        first, context = network.first_pass(views)
-        other, other_context = network.first_pass(far)
+        first, _ = network.first_pass(views)
+        other, _ = network.first_pass(far)
         # the views' own margin: samples of up to 16 px further away
         inner = slice(kept.start + MARGIN, kept.stop)
         assert not torch.equal(first.disparity, other.disparity)

@@ -27,7 +27,7 @@ def test_every_pixel_is_kept_once(height, width, tile, margin, alignment):
             assert side.stop % alignment == 0 or side.stop == end
             assert side.start <= max(0, kept.start - margin)
             assert side.stop >= min(end, kept.stop + margin)
-            assert 0 <= side.start
+            assert side.start >= 0
             assert side.stop <= end
     assert (counts == 1).all()
 
