@@ -266,7 +266,7 @@ class OACCNet(nn.Module):
         # Strided samples and one matrix product per level; measured in docs/method.md against the
         # dilated convolution of `full_cost`, which cannot modulate without unfolding.
         for samples, relative in self.modulated_samples(features, mask, validity):
-            rows = (samples * relative[:, :, :, None]).view(b, -1, h * w)  # (b, u*v*c, h*w)
+            rows = (samples * relative[:, :, :, None]).reshape(b, -1, h * w)  # (b, u*v*c, h*w)
             level = rows.transpose(1, 2) @ weight.T  # (b, h*w, c')
             volume.append(level if bias is None else level + bias)
         levels = torch.stack(volume, 1).view(b, -1, h, w, weight.shape[0])  # (b, d, h, w, c')
