@@ -13,7 +13,19 @@ from oaccdepth.errors import OaccDepthError
 
 # In the order of the help page. A command's module offers `register(app)`, and imports what is
 # heavy only inside the command, so that `--help` answers at once.
-COMMANDS = ("estimate", "masks", "info", "demo", "batch", "evaluate", "submission", "train", "weights")
+COMMANDS = (
+    "estimate",
+    "masks",
+    "info",
+    "demo",
+    "batch",
+    "convert",
+    "formats",
+    "evaluate",
+    "submission",
+    "train",
+    "weights",
+)
 
 
 class Commands(typer.core.TyperGroup):

@@ -21,6 +21,7 @@ ROWS = {
         "refocus",
         "readers",
         "writers",
+        "conversion",
         "viewer",
         "surfaces",
         "synthetic",

@@ -61,14 +61,14 @@ def _collect(
     ] = ReadOptions.axes,
     gamma: Annotated[
         float | None,
-        _option("--gamma", help="Display gamma for linear pictures. [default: measured]"),
+        _option("--gamma", help="Display gamma for linear pictures. (default: measured)"),
     ] = ReadOptions.gamma,
     layout: Annotated[
         str | None,
         _option(
             "--layout",
             metavar="LAYOUT",
-            help="How one picture holds the views: mosaic or lenslet. [default: measured]",
+            help="How one picture holds the views: mosaic or lenslet. (default: measured)",
         ),
     ] = ReadOptions.layout,
     order: Annotated[
@@ -77,7 +77,7 @@ def _collect(
             "--order",
             metavar="ORDER",
             help="Of numbered views or a mosaic: rows, columns, serpentine or serpentine-columns. "
-            "[default: measured]",
+            "(default: measured)",
         ),
     ] = ReadOptions.order,
     allow_missing: Annotated[

@@ -55,8 +55,8 @@ def read(path: Path | str, options: ReadOptions = ReadOptions()) -> LightField:
         One sentence on what is wrong, what was expected and what to do.
     """
     path = Path(path)
-    reader = choose_reader(path)
     _check_options(options)
+    reader = choose_reader(path, options)
     grid = reader.open_grid(path, options)
     return assemble(hci.scene_folder(path), grid, options, reader.NAME)
 
@@ -67,7 +67,7 @@ def read_ground_truth(path: Path | str, options: ReadOptions = ReadOptions()) ->
     In our sign (nearer is larger), for the view step of `options.stride`.
     """
     path = Path(path)
-    grid = choose_reader(path).open_grid(path, options)
+    grid = choose_reader(path, options).open_grid(path, options)
     if grid.ground_truth is None:
         return None
     truth: FloatArray = grid.ground_truth()
@@ -82,7 +82,7 @@ def find(root: Path | str) -> list[Path]:
     return find_in(root, READERS)
 
 
-def choose_reader(path: Path) -> ModuleType:
+def choose_reader(path: Path, options: ReadOptions = ReadOptions()) -> ModuleType:
     """Return the first reader that recognises a path."""
     if not path.exists():
         raise UnreadableFile(f"{path}: no such file or folder. Check the path.")
@@ -90,6 +90,8 @@ def choose_reader(path: Path) -> ModuleType:
         if module.detect(path):
             refusal: UnknownFormat = module.refuse(path)
             raise refusal
+    if options.pattern is not None and path.is_dir() and not frames.detect(path):
+        return view_folder  # the user says which pictures are the views
     for module in READERS:
         if module.detect(path):
             return module

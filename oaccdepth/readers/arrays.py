@@ -17,7 +17,7 @@ from oaccdepth.lightfield import Array, FloatArray
 from oaccdepth.options import ReadOptions
 from oaccdepth.readers.axes import array_grid, choose_axes, loaded_once
 from oaccdepth.readers.grid import ViewGrid
-from oaccdepth.readers.hdf5 import add_alpha, choose_dataset, parse_extras
+from oaccdepth.readers.hdf5 import OUR_AXES, add_alpha, choose_dataset, parse_extras
 from oaccdepth.readers.hdf5_file import Dataset
 from oaccdepth.readers.values import as_map
 
@@ -79,7 +79,8 @@ def _open_archive(path: Path, options: ReadOptions) -> ViewGrid:
     dataset = choose_dataset(path, members, options)
     names = {member.name for member in members}
     is_ours = "written_by_oaccdepth" in names
-    axes = choose_axes(dataset.shape, f"{path}, {dataset.name}", options.axes)
+    asked = options.axes or (OUR_AXES if is_ours else None)
+    axes = choose_axes(dataset.shape, f"{path}, {dataset.name}", asked)
     opened = loaded_once(lambda: _load_member(path, dataset.name))
     reason = f"NumPy archive with {dataset.name} ({axes})"
     grid = array_grid(opened, dataset.shape, axes, options, str(path), reason)

@@ -32,6 +32,7 @@ EXTRA = ""
 
 PREFERRED = ("LF", "LF/LF", "lightField", "lightfield", "lf", "image", "views")
 MOSAICS = ("Hr_SAI_y", "Lr_SAI_y")  # BasicLFSR; the larger one first
+OUR_AXES = "uvhwc"
 WRITTEN_BY = "written_by"  # attribute of the files that we write
 
 
@@ -54,7 +55,8 @@ def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
         attributes = _numbers(file.attrs)
         is_ours = str(file.attrs.get(WRITTEN_BY, "")) == "oaccdepth"
     check_storage(path, dataset)
-    axes = choose_axes(dataset.shape, f"{path}, {dataset.name}", options.axes)
+    asked = options.axes or (OUR_AXES if is_ours else None)
+    axes = choose_axes(dataset.shape, f"{path}, {dataset.name}", asked)
     grid = array_grid(
         dataset_opener(path, dataset.name),
         dataset.shape,

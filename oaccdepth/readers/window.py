@@ -12,6 +12,7 @@ from oaccdepth.options import ReadOptions
 from oaccdepth.readers.grid import FEWEST_VIEWS, MOST_VIEWS, ViewGrid
 
 EXPOSED = 0.5  # of the brightest view: darker views are vignetted
+CLEARLY_BRIGHTER = 1.02  # or the usual centre view of an even array is kept
 ENOUGH = 0.8  # share of the views in a window that must be exposed
 
 
@@ -119,7 +120,7 @@ def _place(
             if rows is None or columns is None:
                 continue
             window = Window(rows, columns)
-            if best is None or _light(exposure, window) > _light(exposure, best):
+            if best is None or _light(exposure, window) > CLEARLY_BRIGHTER * _light(exposure, best):
                 best = window
     assert best is not None  # the counts were cut to what is available
     return best

@@ -1,0 +1,87 @@
+"""`oaccdepth convert`: a light field from one format to another."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from oaccdepth.commands import (
+    AsJson,
+    Input,
+    Overwrite,
+    Quiet,
+    Verbose,
+    configure_logging,
+    progress_bar,
+)
+from oaccdepth.commands.reading import takes_read_options
+from oaccdepth.options import ReadOptions
+
+ConvertedTo = Annotated[
+    Path,
+    typer.Argument(
+        metavar="OUTPUT",
+        help="A folder (HCI benchmark), .h5, .npz, _eslf.png (lenslet) or .png (mosaic).",
+        show_default=False,
+    ),
+]
+To = Annotated[
+    str | None,
+    typer.Option(
+        "--to",
+        metavar="FORMAT",
+        help="hci, h5, npz, eslf or mosaic. (default: by the name of OUTPUT)",
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(convert)
+
+
+@takes_read_options
+def convert(
+    path: Input,
+    output: ConvertedTo,
+    to: To = None,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    *,
+    reading: ReadOptions,
+) -> None:
+    """Write a light field in another format: the views that are used, their masks, camera, truth.
+
+    Reading the result gives the same light field again.
+    """
+    from oaccdepth import conversion, readers
+
+    configure_logging(quiet, verbose)
+    with progress_bar(quiet or as_json) as progress:
+        progress("reading", 0.0)
+        light_field = readers.read(path, reading)
+        truth = readers.read_ground_truth(path, reading)
+        progress("writing", 0.5)
+        written = conversion.write_light_field(
+            light_field, output, to=to, truth=truth, overwrite=overwrite
+        )
+    if as_json:
+        facts = {
+            "output": str(output),
+            "format": written,
+            "grid": list(light_field.grid),
+            "resolution": list(light_field.resolution),
+            "notes": list(light_field.notes),
+        }
+        typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
+        return
+    rows, columns = light_field.grid
+    height, width = light_field.resolution
+    typer.echo(f"{output}: {written}, {rows}x{columns} views of {width}x{height} px")
+    for note in light_field.notes:
+        typer.echo(f"note: {note}")
