@@ -1,0 +1,142 @@
+"""Photographs that were never taken: shift-and-add refocusing, and an all-in-focus picture.
+
+Arrays in, arrays out. A point of disparity d at (y, x) of the centre view lies at
+(y - d*(u-uc), x - d*(v-vc)) of view (u, v); averaging the views there makes it sharp and blurs the
+rest. Values are averaged as stored (not in linear light), between pixels linearly; samples outside
+a picture, and missing views, do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oaccdepth.errors import InvalidOption
+from oaccdepth.lightfield import FloatArray, LightField, as_float
+
+DoubleArray = NDArray[np.float64]
+
+
+def refocus(light_field: LightField, disparity: float, aperture: float | None = None) -> FloatArray:
+    """The centre view as a large lens focused on `disparity` [px] sees it, (h, w, c) in [0, 1].
+
+    `aperture` is the radius of the lens in view steps: views farther from the centre do not count.
+    None: all views. 0: the centre view alone.
+    """
+    if not np.isfinite(disparity):
+        raise InvalidOption(f"--disparity {disparity}: expected a finite number of pixels.")
+    if aperture is not None and not aperture >= 0:
+        raise InvalidOption(f"--aperture {aperture}: expected a radius of 0 or more view steps.")
+    height, width = light_field.resolution
+    total = np.zeros((height, width, light_field.views.shape[4]), dtype=np.float64)
+    weight = np.zeros((height, width, 1), dtype=np.float64)
+    for u, v, row, column in _views(light_field):
+        if aperture is not None and np.hypot(row, column) > aperture + 1e-6:
+            continue
+        picture, seen = _picture(light_field, u, v)
+        for part, share in ((picture, total), (seen, weight)):
+            share += _shifted(part, -disparity * row, -disparity * column)
+    return _mean(total, weight, light_field)
+
+
+def all_in_focus(
+    light_field: LightField, disparity: FloatArray, masks: FloatArray | None = None
+) -> FloatArray:
+    """Every pixel averaged over the views at its own disparity, (h, w, c) in [0, 1].
+
+    Sharp everywhere and less noisy than one view. `masks`, (u, v, h, w) in [0, 1], keeps views out
+    where something hides the point; without them edges take on a little of what hides them.
+    """
+    resolution = light_field.resolution
+    if disparity.shape != resolution:
+        raise InvalidOption(
+            f"the disparity map has {disparity.shape[1]}x{disparity.shape[0]} pixels, "
+            f"the views {resolution[1]}x{resolution[0]}: expected the same size."
+        )
+    total = np.zeros((*resolution, light_field.views.shape[4]), dtype=np.float64)
+    weight = np.zeros((*resolution, 1), dtype=np.float64)
+    y, x = np.mgrid[: resolution[0], : resolution[1]].astype(np.float64)
+    shift = np.where(np.isfinite(disparity), disparity, 0).astype(np.float64)
+    for u, v, row, column in _views(light_field):
+        picture, seen = _picture(light_field, u, v)
+        sampled, inside = sample(picture, y - shift * row, x - shift * column)
+        counted, _ = sample(seen, y - shift * row, x - shift * column)
+        share = inside[..., None] * (masks[u, v][..., None] if masks is not None else 1.0)
+        total += sampled * share
+        weight += counted * share
+    return _mean(total, weight, light_field)
+
+
+def sample(picture: FloatArray, y: DoubleArray, x: DoubleArray) -> tuple[FloatArray, FloatArray]:
+    """Values of (h, w, c) at real positions, linearly interpolated, and how far they lie inside.
+
+    Returns (values, inside): `inside` is 1 within the outermost pixel centres and 0 elsewhere.
+    """
+    height, width = picture.shape[:2]
+    inside = (y >= 0) & (y <= height - 1) & (x >= 0) & (x <= width - 1)
+    y = np.clip(y, 0, height - 1)
+    x = np.clip(x, 0, width - 1)
+    top = np.minimum(y.astype(np.intp), max(height - 2, 0))
+    left = np.minimum(x.astype(np.intp), max(width - 2, 0))
+    below, beside = min(1, height - 1) * width, min(1, width - 1)
+    fraction_y = (y - top)[..., None].astype(np.float32)
+    fraction_x = (x - left)[..., None].astype(np.float32)
+    flat = picture.reshape(height * width, -1)
+    corner = top * width + left
+    upper = flat[corner] * (1 - fraction_x) + flat[corner + beside] * fraction_x
+    lower = flat[corner + below] * (1 - fraction_x) + flat[corner + below + beside] * fraction_x
+    values = upper * (1 - fraction_y) + lower * fraction_y
+    return values.astype(np.float32), inside.astype(np.float32)
+
+
+def _views(light_field: LightField) -> Iterator[tuple[int, int, int, int]]:
+    """(u, v, steps down, steps right of the centre) of every view that has a picture."""
+    rows, columns = light_field.grid
+    missing = set(light_field.missing_views)
+    for u in range(rows):
+        for v in range(columns):
+            if (u, v) not in missing:
+                yield u, v, u - rows // 2, v - columns // 2
+
+
+def _picture(light_field: LightField, u: int, v: int) -> tuple[FloatArray, FloatArray]:
+    """A view multiplied by its validity, and the validity, (h, w, 1)."""
+    picture = as_float(light_field.views[u, v])
+    valid = light_field.valid
+    if valid is None or valid.ndim == 2:
+        return picture, np.ones((*picture.shape[:2], 1), dtype=np.float32)
+    seen = valid[u, v][..., None].astype(np.float32)
+    return picture * seen, seen
+
+
+def _shifted(picture: FloatArray, down: float, right: float) -> FloatArray:
+    """The picture sampled at (y + down, x + right); 0 where that lies outside.
+
+    The same shift for all pixels, so four slices do what `sample` needs a gather for.
+    """
+    result = picture
+    for axis, distance in ((0, down), (1, right)):
+        result = _shifted_along(result, distance, axis)
+    return result
+
+
+def _shifted_along(picture: FloatArray, distance: float, axis: int) -> FloatArray:
+    size = picture.shape[axis]
+    positions = np.arange(size) + distance
+    inside = (positions >= 0) & (positions <= size - 1)
+    first = np.clip(np.floor(positions), 0, max(size - 2, 0)).astype(np.intp)
+    second = np.minimum(first + 1, size - 1)
+    shape = [1, 1, 1]
+    shape[axis] = size
+    fraction = ((positions - first) * inside).reshape(shape).astype(np.float32)
+    blend = picture.take(first, axis) * (1 - fraction) + picture.take(second, axis) * fraction
+    return np.asarray(blend * inside.reshape(shape), dtype=np.float32)
+
+
+def _mean(total: DoubleArray, weight: DoubleArray, light_field: LightField) -> FloatArray:
+    """The weighted mean; where no view counts, the centre view."""
+    counted = weight > 1e-6
+    mean = np.divide(total, weight, out=np.zeros_like(total), where=counted)
+    return np.where(counted, mean, light_field.centre).astype(np.float32)

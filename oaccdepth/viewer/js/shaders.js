@@ -1,0 +1,173 @@
+// GLSL. Positions are picture pixels (x right, y down), pixel centres at .5; a point of disparity d
+// at p of the centre view lies at p - d * k of the view k steps away.
+
+export const COVER = `#version 300 es
+void main() { // one triangle that covers everything
+  vec2 corner = vec2(gl_VertexID & 1, gl_VertexID >> 1) * 4.0 - 1.0;
+  gl_Position = vec4(corner, 0.0, 1.0);
+}`;
+
+const COMMON = `#version 300 es
+precision highp float;
+precision highp int;
+precision highp sampler2D;
+precision highp sampler2DArray;
+uniform sampler2DArray uViews;   // every view
+uniform sampler2D uPresent;      // (columns, rows): 1 where a view is there
+uniform ivec2 uGrid;             // columns, rows
+uniform vec2 uSize;              // of the picture [px]
+out vec4 colour;
+
+ivec2 middle() { return uGrid / 2; }
+
+// The view k steps right and down of the centre, at p; alpha 0: no such view, or outside of it.
+vec4 viewAt(ivec2 k, vec2 p) {
+  ivec2 place = k + middle();
+  if (any(lessThan(place, ivec2(0))) || any(greaterThanEqual(place, uGrid))) return vec4(0.0);
+  if (texelFetch(uPresent, place, 0).r == 0.0) return vec4(0.0);
+  if (any(lessThan(p, vec2(0.4999))) || any(greaterThan(p, uSize - 0.4999))) return vec4(0.0);
+  return vec4(textureLod(uViews, vec3(p / uSize, place.y * uGrid.x + place.x), 0.0).rgb, 1.0);
+}
+`;
+
+/** Shift-and-add: all views within the aperture, averaged at one disparity. */
+export const REFOCUS = `${COMMON}
+uniform float uFocus;
+uniform float uAperture; // view steps
+uniform sampler2D uCentre;
+void main() {
+  vec2 p = gl_FragCoord.xy; // drawn upside down, so that row 0 of the texture is the top
+  vec4 sum = vec4(0.0);
+  for (int row = 0; row < uGrid.y; row++)
+    for (int column = 0; column < uGrid.x; column++) {
+      ivec2 k = ivec2(column, row) - middle();
+      if (length(vec2(k)) <= uAperture + 1e-4) sum += viewAt(k, p - uFocus * vec2(k));
+    }
+  colour = vec4(sum.a > 0.0 ? sum.rgb / sum.a : textureLod(uCentre, p / uSize, 0.0).rgb, 1.0);
+}`;
+
+/** What the inspector looks at, one texel per sample: see \`Renderer.probe\`. */
+export const PROBE = `${COMMON}
+uniform sampler2DArray uMasks;
+uniform int uWhat;      // 0 angular patch, 1 row EPI, 2 column EPI, 3 masks
+uniform float uBase;    // first row of the target that this part may fill
+uniform vec2 uPixel;    // the centre of the chosen pixel
+uniform float uStart;   // first x or y of an EPI
+uniform float uSlope;   // disparity of the chosen pixel
+void main() {
+  ivec2 i = ivec2(gl_FragCoord.xy - vec2(0.0, uBase));
+  ivec2 k = i - middle();
+  if (uWhat == 0) colour = viewAt(k, uPixel - uSlope * vec2(k));
+  else if (uWhat == 1) colour = viewAt(ivec2(k.y + middle().y - middle().x, 0), vec2(uStart + gl_FragCoord.x, uPixel.y));
+  else if (uWhat == 2) colour = viewAt(ivec2(0, k.y), vec2(uPixel.x, uStart + gl_FragCoord.x));
+  else colour = textureLod(uMasks, vec3(uPixel / uSize, i.y * uGrid.x + i.x), 0.0);
+}`;
+
+/** One layer of the stage: a program for each kind, as short as it can be. */
+export const KINDS = ["VIEW", "REFOCUSED", "VALUE", "DIFFERENCE", "MASK", "COMPUTED_MASK"];
+export const layerShader = (kind, isSmooth) => `${COMMON}
+${KINDS.map((name, i) => `#define ${name} ${i}`).join("\n")}
+#define KIND ${kind}
+#define SMOOTH ${Number(isSmooth)}
+uniform sampler2D uCentre;
+uniform sampler2D uRefocused;
+uniform sampler2D uDisparity;
+uniform sampler2D uValue;
+uniform sampler2D uOther;
+uniform sampler2DArray uMasks;
+uniform sampler2D uColours;   // 256 x maps
+uniform int uMap;
+uniform vec2 uRange;
+uniform vec2 uCamera;         // view steps right and down of the centre
+uniform vec2 uOrigin;         // picture position of the canvas' lower left corner
+uniform float uStep;          // picture pixels per canvas pixel
+uniform vec2 uShades;         // of the hatching where nothing is known
+
+float fetch(sampler2D map, ivec2 i) {
+  return texelFetch(map, clamp(i, ivec2(0), ivec2(uSize) - 1), 0).r;
+}
+float known(float d) { return d < -1e29 ? 0.0 : d; }
+
+vec2 toCentre(vec2 p) {
+  vec2 q = p;
+  if (uCamera != vec2(0.0))
+    for (int i = 0; i < 4; i++) q = p + known(fetch(uDisparity, ivec2(floor(q)))) * uCamera;
+  return q;
+}
+
+// The picture from between the views: the four nearest ones, each moved along the disparity.
+vec3 seen(vec2 p) {
+  if (uCamera == vec2(0.0)) return textureLod(uCentre, p / uSize, 0.0).rgb;
+  float d = known(fetch(uDisparity, ivec2(floor(toCentre(p)))));
+  ivec2 first = ivec2(floor(uCamera));
+  vec2 part = uCamera - vec2(first);
+  vec4 sum = vec4(0.0);
+  for (int i = 0; i < 4; i++) {
+    ivec2 step = ivec2(i & 1, i >> 1);
+    vec2 share = mix(1.0 - part, part, vec2(step));
+    vec2 k = vec2(first + step);
+    vec2 place = clamp(p + d * (uCamera - k), vec2(0.5), uSize - 0.5);
+    sum += share.x * share.y * viewAt(first + step, place);
+  }
+  if (sum.a > 0.001) return sum.rgb / sum.a;
+  return textureLod(uCentre, toCentre(p) / uSize, 0.0).rgb;
+}
+
+float computedMask(ivec2 i) { // (1 - |difference to the centre|)^2, as the networks do
+  vec2 p = vec2(i) + 0.5;
+  ivec2 k = ivec2(round(uCamera));
+  vec4 view = viewAt(k, p - known(fetch(uDisparity, i)) * vec2(k));
+  float difference = dot(view.rgb - textureLod(uCentre, p / uSize, 0.0).rgb, vec3(1.0 / 3.0));
+  return view.a * pow(1.0 - abs(difference), 2.0);
+}
+
+float scalar(ivec2 i) {
+  i = clamp(i, ivec2(0), ivec2(uSize) - 1);
+#if KIND == VALUE
+  return fetch(uValue, i);
+#elif KIND == COMPUTED_MASK
+  return computedMask(i);
+#elif KIND == MASK
+  ivec2 place = ivec2(round(uCamera)) + middle();
+  vec2 cell = (vec2(i) + 0.5) / uSize;
+  return textureLod(uMasks, vec3(cell, place.y * uGrid.x + place.x), 0.0).r;
+#else
+  float a = fetch(uValue, i), b = fetch(uOther, i);
+  return min(a, b) < -1e29 ? -1e30 : a - b;
+#endif
+}
+
+vec3 mapped(float value) {
+  if (value < -1e29) return vec3(mod(gl_FragCoord.x + gl_FragCoord.y, 12.0) < 6.0 ? uShades.x : uShades.y);
+  float part = clamp((value - uRange.x) / (uRange.y - uRange.x), 0.0, 1.0);
+  return texelFetch(uColours, ivec2(int(part * 255.0 + 0.5), uMap), 0).rgb;
+}
+
+vec3 values(vec2 p) {
+#if !SMOOTH
+  return mapped(scalar(ivec2(floor(p))));
+#else
+  vec2 corner = floor(p - 0.5), part = p - 0.5 - corner;
+  ivec2 i = ivec2(corner);
+  vec3 upper = mix(mapped(scalar(i)), mapped(scalar(i + ivec2(1, 0))), part.x);
+  vec3 lower = mix(mapped(scalar(i + ivec2(0, 1))), mapped(scalar(i + ivec2(1, 1))), part.x);
+  return mix(upper, lower, part.y);
+#endif
+}
+
+void main() {
+  vec2 p = uOrigin + vec2(1.0, -1.0) * gl_FragCoord.xy * uStep;
+  if (any(lessThan(p, vec2(0.0))) || any(greaterThanEqual(p, uSize))) { colour = vec4(0.0); return; }
+#if !SMOOTH && KIND <= REFOCUSED
+  p = floor(p) + 0.5;
+#endif
+#if KIND == VIEW
+  colour = vec4(seen(p), 1.0);
+#elif KIND == REFOCUSED
+  colour = vec4(textureLod(uRefocused, p / uSize, 0.0).rgb, 1.0);
+#elif KIND >= MASK
+  colour = vec4(values(p), 1.0);
+#else
+  colour = vec4(values(toCentre(p)), 1.0);
+#endif
+}`;
