@@ -226,11 +226,11 @@ def lenslet(views):
 # MATLAB
 
 
-def matlab_73(path, variables):
+def matlab_73(path, variables, compression="gzip"):
     """MATLAB 7.3: 512 bytes of header, then HDF5 with the axes of every array reversed."""
     with h5py.File(path, "w", userblock_size=512) as file:
         for name, values in variables.items():
-            file.create_dataset(name, data=values.transpose(), chunks=True, compression="gzip")
+            file.create_dataset(name, data=values.T, chunks=True, compression=compression)
     text = b"MATLAB 7.3 MAT-file, Platform: GLNXA64, Created on: Mon Nov 16 2026 HDF5 schema 1.00 ."
     header = text.ljust(116) + bytes(8) + struct.pack("<H", 0x0200) + b"IM"
     with path.open("r+b") as file:

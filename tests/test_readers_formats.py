@@ -238,7 +238,7 @@ def test_only_exposed_views_are_used(tmp_path):
     assert found.grid == (9, 9)  # 69 of 81 views are exposed
     assert len(found.missing_views) == 12
     assert (0, 0) in found.missing_views
-    assert "12 dark views are masked out." in found.notes
+    assert "12 views too dark, masked out." in found.notes
     views, _ = files.vignetted(radius=3.2)
     files.matlab_73(tmp_path / "b.mat", {"LF": files.decoded(views)})
     assert readers.read(tmp_path / "b.mat").grid == (5, 5)
@@ -267,7 +267,7 @@ def test_dark_corners_are_masked(tmp_path):
     assert not found.valid[1, 1, :16, :16].any()
     assert found.valid[1, 1, 32:, 32:].all()
     assert found.valid[4, 4].all()
-    assert "Dark corners of 1 views are masked out." in found.notes
+    assert "1 view with dark parts, masked out." in found.notes
 
 
 def test_lytro_warp_stack(tmp_path):

@@ -136,7 +136,7 @@ class _Stack:
         notes = []
         if self.window.dark is not None:
             self._mask()[self.window.dark] = False
-            notes.append(f"{int(self.window.dark.sum())} dark views are masked out.")
+            notes.append(f"{_views(int(self.window.dark.sum()))} too dark, masked out.")
         centre = self.views[rows // 2, columns // 2]
         masked = 0
         for u in range(rows):
@@ -146,7 +146,7 @@ class _Stack:
                     self._mask()[u, v] &= exposed
                     masked += 1
         if masked:
-            notes.append(f"Dark corners of {masked} views are masked out.")
+            notes.append(f"{_views(masked)} with dark parts, masked out.")
         return notes
 
     def arrange(self, options: ReadOptions) -> list[str]:
@@ -184,6 +184,10 @@ class _Stack:
         self.views = orientation.rearrange(self.views, arrangement)
         if self.valid is not None:
             self.valid = np.asarray(orientation.rearrange(self.valid, arrangement), dtype=np.bool_)
+
+
+def _views(count: int) -> str:
+    return "1 view" if count == 1 else f"{count} views"
 
 
 def _check_size(source: str, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:
@@ -245,7 +249,7 @@ def _check_missing(source: str, grid: ViewGrid, window: Window, options: ReadOpt
             f"{source}: found {rows * columns - len(grid.absent)} views, "
             f"expected {rows * columns} ({rows} x {columns}). Missing: {shown}."
         )
-    return [f"{len(missing)} views are missing and masked out: {shown}."]
+    return [f"{_views(len(missing))} missing, masked out: {shown}."]
 
 
 def is_sparse_by_design(shape: tuple[int, int], absent: frozenset[Position]) -> bool:

@@ -37,7 +37,8 @@ KNOWN_AXES = (
     "hwn",
 )
 MOST_GUESSED_VIEWS = 20  # per axis: more is taken for pixels
-PIECE_BYTES = 16 << 20
+PIECE_BYTES, SAMPLE_BYTES = 4 << 20, 1 << 20
+FEWEST_LINES = 4  # of a sample
 Open = Callable[[], AbstractContextManager[Any]]  # gives the array, indexable, with shape and dtype
 
 
@@ -140,7 +141,7 @@ def array_grid(
 
     def sample() -> Array:
         with open_array() as array:
-            return _read_middle(array, axes)
+            return _read_lines(array, axes)
 
     return ViewGrid(
         (size["u"], size["v"]),
@@ -197,7 +198,8 @@ def _read_pieces(array: Any, axes: str, rows: slice, columns: slice) -> Iterator
     """Go through the array once, in slabs along the picture axis that is stored first."""
     along = "h" if axes.index("h") < axes.index("w") else "w"
     size = array.shape[axes.index(along)]
-    thickness = _thickness(array, axes, along)
+    wanted = _thickness(array, axes, along, PIECE_BYTES)
+    thickness = _in_whole_chunks(array, axes.index(along), wanted)
     for start in range(0, size, thickness):
         part = slice(start, min(size, start + thickness))
         chosen = {"u": rows, "v": columns, along: part}
@@ -212,25 +214,24 @@ def _read_pieces(array: Any, axes: str, rows: slice, columns: slice) -> Iterator
         )
 
 
-def _thickness(array: Any, axes: str, along: str) -> int:
-    """Pixels along one axis that make a slab of PIECE_BYTES, in whole chunks of the file."""
-    place = axes.index(along)
-    per_pixel = array.dtype.itemsize * math.prod(array.shape) // array.shape[place]
-    thickness = max(1, PIECE_BYTES // max(1, per_pixel))
+def _thickness(array: Any, axes: str, along: str, budget: int) -> int:
+    """Pixels along one axis that make a slab of so many bytes."""
+    per_pixel = array.dtype.itemsize * math.prod(array.shape) // array.shape[axes.index(along)]
+    return max(1, int(budget // max(1, per_pixel)))
+
+
+def _in_whole_chunks(array: Any, place: int, thickness: int) -> int:
+    """Round to whole chunks of an HDF5 file, so that none is decompressed twice."""
     chunks = getattr(array, "chunks", None)
-    if chunks:
-        thickness = max(1, thickness // chunks[place]) * chunks[place]
-    return int(thickness)
+    return max(1, thickness // chunks[place]) * int(chunks[place]) if chunks else thickness
 
 
-def _read_middle(array: Any, axes: str) -> Array:
-    """Read a slab from the middle of every view, (u, v, h', w'[, c])."""
+def _read_lines(array: Any, axes: str) -> Array:
+    """Read a few lines, evenly spaced, of every view, (u, v, h', w'[, c])."""
     along = "h" if axes.index("h") < axes.index("w") else "w"
     size = array.shape[axes.index(along)]
-    thickness = min(size, _thickness(array, axes, along))
-    start = (size - thickness) // 2
-    if getattr(array, "chunks", None):
-        start -= start % array.chunks[axes.index(along)]
-    part = slice(start, start + thickness)
+    lines = max(FEWEST_LINES, _thickness(array, axes, along, SAMPLE_BYTES))
+    step = max(1, size // lines)
+    part = slice(step // 2, size, step)
     values = np.asarray(array[tuple(part if axis == along else slice(None) for axis in axes)])
     return np.transpose(values, _order(axes, "uvhwc"))

@@ -104,20 +104,32 @@ def _find_class(grey: GetGrey, grid: tuple[int, int]) -> tuple[bool, bool]:
             _normalise(grey(centre_u + du, centre_v + dv), side)
             for du, dv in ((0, 0), (0, distance), (distance, 0))
         )
-        right_x = _cost(centre, right, (0, 1), step=step)
-        right_y = _cost(centre, right, (1, 0), step=step)
-        below_x = _cost(centre, below, (0, 1), step=step)
-        below_y = _cost(centre, below, (1, 0), step=step)
-        costs = {
-            (False, False): _least(right_x + below_y),
-            (False, True): _least(right_x + below_y[::-1]),
-            (True, False): _least(right_y + below_x),
-            (True, True): _least(right_y + below_x[::-1]),
-        }
+        costs = _class_costs(centre, right, below, step)
         best = min(costs, key=lambda case: costs[case])
         if all(costs[best] < CLEARLY_BETTER * costs[case] for case in costs if case != best):
             return best
     return False, False
+
+
+def _class_costs(
+    centre: FloatArray, right: FloatArray, below: FloatArray, step: float
+) -> dict[tuple[bool, bool], float]:
+    """Mean of the least cost for each case (exchanged, opposed); level by level, to save memory."""
+    least = {
+        (exchanged, opposed): np.full(centre.shape, np.inf, np.float32)
+        for exchanged, opposed in product((False, True), repeat=2)
+    }
+    for level in range(-LEVELS, LEVELS + 1):
+        shift = level * step
+        for exchanged in (False, True):
+            way_right, way_below = ((1, 0), (0, 1)) if exchanged else ((0, 1), (1, 0))
+            moved_right = _level_cost(centre, right, way_right, shift)
+            for opposed in (False, True):
+                total = moved_right + _level_cost(
+                    centre, below, way_below, -shift if opposed else shift
+                )
+                np.minimum(least[exchanged, opposed], total, out=least[exchanged, opposed])
+    return {case: float(cost.mean()) for case, cost in least.items()}
 
 
 def _is_inside_out(
@@ -200,27 +212,31 @@ def _normalise(grey: FloatArray, side: int = WORKING_SIDE) -> FloatArray:
 
 
 def _cost(
+    centre: FloatArray, view: FloatArray, way: tuple[int, int], window: int = WINDOW
+) -> FloatArray:
+    """Matching cost (d, h, w) for d from -LEVELS to LEVELS."""
+    levels = range(-LEVELS, LEVELS + 1)
+    return np.stack([_level_cost(centre, view, way, level, window) for level in levels])
+
+
+def _level_cost(
     centre: FloatArray,
     view: FloatArray,
     way: tuple[int, int],
+    disparity: float,
     window: int = WINDOW,
-    step: float = 1.0,
 ) -> FloatArray:
-    """Matching cost (d, h, w) for d from -LEVELS to LEVELS steps: the view moves by -d * `way`."""
-    height, width = centre.shape
-    result = np.empty((2 * LEVELS + 1, height, width), dtype=np.float32)
-    for level in range(2 * LEVELS + 1):
-        y, x = (-(level - LEVELS) * step * part for part in way)
-        moved = cv2.warpAffine(
-            view,
-            np.array([[1, 0, x], [0, 1, y]], dtype=np.float32),
-            (width, height),
-            flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
-            borderMode=cv2.BORDER_REPLICATE,
-        )
-        difference = np.minimum(np.abs(moved - centre), CEILING)
-        cv2.blur(difference, (window, window), dst=result[level])
-    return result
+    """Matching cost (h, w) for one disparity: the view moves by -disparity * `way` (y, x)."""
+    y, x = (-disparity * part for part in way)
+    moved = cv2.warpAffine(
+        view,
+        np.array([[1, 0, x], [0, 1, y]], dtype=np.float32),
+        centre.shape[::-1],
+        flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
+        borderMode=cv2.BORDER_REPLICATE,
+    )
+    difference = np.minimum(np.abs(moved - centre), CEILING)
+    return np.asarray(cv2.blur(difference, (window, window)), dtype=np.float32)
 
 
 def _signed_costs(centre: FloatArray, view: FloatArray) -> Callable[[tuple[int, int]], FloatArray]:

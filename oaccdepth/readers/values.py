@@ -114,7 +114,8 @@ def _choose_scale(colour: Array, source: str) -> tuple[np.dtype[np.generic], flo
         largest = 1.0 if high <= 2 else 255.0 if high <= 256 else 65535.0
     else:
         largest = 255.0 if high <= 255 else 65535.0
-    if low < -0.1 * largest or high > 2 * largest:
+    lowest = -0.1 * largest if kind == "f" else 0
+    if low < lowest or high > 2 * largest:
         raise InvalidLightField(
             f"{source}: values from {low:g} to {high:g}, expected 0 to 1, 255 or 65535."
         )
@@ -124,7 +125,7 @@ def _choose_scale(colour: Array, source: str) -> tuple[np.dtype[np.generic], flo
 
 
 def _is_positive(values: Array) -> BoolArray:
-    return np.asarray(values.astype(np.float64) > 0, dtype=np.bool_)
+    return np.asarray(np.not_equal(values, 0), dtype=np.bool_)
 
 
 def _unless_all(valid: BoolArray | None) -> BoolArray | None:
