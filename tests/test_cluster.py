@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from test_batch import (  # scenes and toy networks
     write_scene,
 )
 
-from oaccdepth.batch import cluster as batch_cluster
 from oaccdepth.batch import find_jobs, run_jobs
 from oaccdepth.batch.cluster import choose_resources
 from oaccdepth.batch.job import Settings
@@ -30,14 +28,17 @@ NUM_SCENES = 16
 
 
 def test_choose_resources():
-    gpus = {"CPU": 64.0, "GPU": 8.0}
-    assert choose_resources("auto", gpus) == ({"num_gpus": 1, "num_cpus": 1}, 8)
-    assert choose_resources("cuda", gpus) == ({"num_gpus": 1, "num_cpus": 1}, 8)
-    assert choose_resources("cpu", gpus) == ({"num_cpus": 4}, 16)
-    assert choose_resources("auto", {"CPU": 10.0}) == ({"num_cpus": 4}, 2)
-    assert choose_resources("auto", {"CPU": 1.0}) == ({"num_cpus": 1}, 1)
+    gpus = [{"CPU": 32.0, "GPU": 4.0}, {"CPU": 30.0, "GPU": 4.0}]
+    assert choose_resources("auto", gpus) == ({"num_gpus": 1}, 8)
+    assert choose_resources("cuda", gpus) == ({"num_gpus": 1}, 8)
+    assert choose_resources("cpu", gpus) == ({"num_cpus": 4}, 8 + 7)
+    assert choose_resources("auto", [{"CPU": 10.0}]) == ({"num_cpus": 4}, 2)
+    # a worker does not spread over machines
+    assert choose_resources("auto", [{"CPU": 2.0}, {"CPU": 2.0}]) == ({"num_cpus": 2}, 2)
+    assert choose_resources("auto", [{"CPU": 0.0}, {"CPU": 1.0}]) == ({"num_cpus": 1}, 1)
     # an autoscaler may start with nothing: ask, and it makes room
-    assert choose_resources("cuda", {}) == ({"num_gpus": 1, "num_cpus": 1}, 1)
+    assert choose_resources("cuda", [{}]) == ({"num_gpus": 1}, 1)
+    assert choose_resources("cpu", []) == ({"num_cpus": 1}, 1)
 
 
 def test_without_ray(tmp_path, monkeypatch):
@@ -66,7 +67,7 @@ def settings(tmp_path):
 
 @pytest.fixture
 def cluster(monkeypatch):
-    """Two nodes of two CPUs each: separate process trees with their own Ray daemons."""
+    """Two nodes of two CPUs each, so with a worker each: process trees with daemons of their own."""
     cluster_utils = pytest.importorskip("ray.cluster_utils")
     import ray
 
@@ -90,7 +91,6 @@ def cluster(monkeypatch):
 def test_a_node_is_killed(root, settings, cluster, tmp_path, monkeypatch, caplog):
     cluster, second = cluster
     monkeypatch.setattr(logging.getLogger("oaccdepth"), "propagate", True)
-    monkeypatch.setattr(batch_cluster, "CPUS_PER_WORKER", 1)  # so that both nodes have workers
     killed = threading.Event()
     seen = []
 
@@ -102,7 +102,7 @@ def test_a_node_is_killed(root, settings, cluster, tmp_path, monkeypatch, caplog
     summary = run_jobs(
         find_jobs(root, settings.output),
         settings,
-        BatchOptions(ray=cluster.address, jobs=4),
+        BatchOptions(ray=cluster.address),
         report=lambda *progress: seen.append(progress),
         on_record=kill_a_node,
     )
@@ -121,11 +121,9 @@ def test_a_node_is_killed(root, settings, cluster, tmp_path, monkeypatch, caplog
 def test_bad_weights_on_a_cluster(root, settings, cluster):
     cluster, _ = cluster
     broken = replace(settings, open_network=open_bad_weights)
-    start = time.monotonic()
     with pytest.raises(InvalidCheckpoint) as error:
         run_jobs(find_jobs(root, settings.output), broken, BatchOptions(ray=cluster.address))
     assert str(error.value) == "toy.safetensors: damaged."
-    assert time.monotonic() - start < 60
 
 
 def test_nobody_there(root, settings):

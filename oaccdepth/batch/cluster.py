@@ -26,8 +26,8 @@ CPUS_PER_WORKER = 4  # where there is no GPU; the network gains little from more
 def make_ray_crew(settings: Settings, address: str, jobs: int | None, report: Report) -> Crew:
     """Workers on the cluster at `address` ("auto": the one of this machine; "local": a new one)."""
     ray = _connect(address)
-    resources = ray.cluster_resources()
-    needs, possible = choose_resources(settings.estimating.device, resources)
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    needs, possible = choose_resources(settings.estimating.device, nodes)
     if needs.get("num_gpus"):  # Ray shows each worker its own GPU only
         settings = replace(settings, estimating=replace(settings.estimating, device="cuda"))
 
@@ -37,13 +37,14 @@ def make_ray_crew(settings: Settings, address: str, jobs: int | None, report: Re
     return Crew(hire, jobs or possible)
 
 
-def choose_resources(device: str, resources: dict[str, float]) -> tuple[dict[str, int], int]:
-    """What each worker needs, and how many of them the cluster has room for."""
-    num_gpus, num_cpus = int(resources.get("GPU", 0)), int(resources.get("CPU", 0))
+def choose_resources(device: str, nodes: list[dict[str, float]]) -> tuple[dict[str, int], int]:
+    """What each worker needs, and how many of them the machines have room for."""
+    num_gpus = sum(int(node.get("GPU", 0)) for node in nodes)
     if device.startswith("cuda") or (device == "auto" and num_gpus):
-        return {"num_gpus": 1, "num_cpus": 1}, max(1, num_gpus)
-    needed = max(1, min(CPUS_PER_WORKER, num_cpus))
-    return {"num_cpus": needed}, max(1, num_cpus // needed)
+        return {"num_gpus": 1}, max(1, num_gpus)
+    cpus = [int(node.get("CPU", 0)) for node in nodes]
+    needed = max(1, min(CPUS_PER_WORKER, max(cpus, default=1)))  # a worker is on one machine
+    return {"num_cpus": needed}, max(1, sum(count // needed for count in cpus))
 
 
 def _connect(address: str) -> Any:

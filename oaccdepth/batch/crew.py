@@ -28,7 +28,8 @@ logger = logging.getLogger(__name__)
 IN_FLIGHT = 3  # light fields at once in a worker: one is read, one in the network, one is written
 ATTEMPTS = 3  # a light field whose worker died is tried again, this often in all
 DEATHS_IN_A_ROW = 8  # without one record in between: something is wrong with every worker
-POLL_SECONDS = 0.2
+POLL_SECONDS = 0.25
+PATIENCE_SECONDS = 30
 
 
 class WorkerDied(Exception):
@@ -67,6 +68,7 @@ class Crew:
         self._waiting: deque[tuple[Job, int]] = deque()  # with the number of the attempt
         self._running: dict[Future[Record], _Task] = {}
         self._deaths = 0  # since the last record
+        self._polls = 0  # with no worker ready
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Record]:
         """Yield the record of each light field as it is finished."""
@@ -75,7 +77,7 @@ class Crew:
             while self._waiting or self._running:
                 self._hand_out()
                 if not self._running:
-                    time.sleep(POLL_SECONDS)
+                    self._wait_for_workers()
                     continue
                 finished, _ = wait(self._running, POLL_SECONDS, FIRST_COMPLETED)
                 for future in finished:
@@ -83,6 +85,12 @@ class Crew:
         finally:
             for worker in self._workers.values():
                 worker.close()
+
+    def _wait_for_workers(self) -> None:
+        time.sleep(POLL_SECONDS)
+        self._polls += 1
+        if self._polls * POLL_SECONDS == PATIENCE_SECONDS:
+            logger.warning("no worker is ready yet: the cluster may have no room. Still waiting.")
 
     def _hand_out(self) -> None:
         for place in range(min(self._size, len(self._waiting) + len(self._running))):
