@@ -262,25 +262,24 @@ class OACCNet(nn.Module):
             return squeezed
         b, u, v, _, h, w = features.shape
         weight, bias = self.fused_weight((u, v))  # (c', u*v*c)
-        volume = []
-        # Strided samples and one matrix product per level; measured in docs/method.md against the
-        # dilated convolution of `full_cost`, which cannot modulate without unfolding.
-        for samples, relative in self.modulated_samples(features, mask, validity):
-            rows = (samples * relative[:, :, :, None]).reshape(b, -1, h * w)  # (b, u*v*c, h*w)
-            level = rows.transpose(1, 2) @ weight.T  # (b, h*w, c')
-            volume.append(level if bias is None else level + bias)
-        levels = torch.stack(volume, 1).view(b, -1, h, w, weight.shape[0])  # (b, d, h, w, c')
-        return self.aggregation.squeeze.finish(levels.permute(0, 4, 1, 2, 3))
+        volume = features.new_empty(b, len(self.config.levels), h * w, len(weight))
+        # Strided samples and a matrix product per level take 0.42 s for a tile of 96 px on one
+        # core, `full_cost` 1.29 s. A dilated convolution with the fused weight takes 0.83 s, and
+        # could not modulate: its samples exist only inside the sum.
+        for index, samples in enumerate(self.modulated_samples(features, mask, validity)):
+            level = samples.reshape(b, -1, h * w).transpose(1, 2) @ weight.T  # (b, h*w, c')
+            volume[:, index] = level if bias is None else level + bias
+        return self.aggregation.squeeze.finish(volume.view(b, -1, h, w, len(weight)).movedim(4, 1))
 
     def modulated_samples(
         self, features: Tensor, mask: Tensor, validity: Tensor | None
-    ) -> Iterator[tuple[Tensor, Tensor]]:
-        """For each level, samples (b, u, v, c, h, w) and masks by their mean (b, u, v, h, w)."""
+    ) -> Iterator[Tensor]:
+        """For each level, the samples (b, u, v, c, h, w), times mask, over the mean of the masks."""
         padded = F.pad(features, (self.config.margin,) * 4)
-        for level, relative in zip(
-            self.config.levels, self.relative_masks(mask, validity), strict=True
-        ):
-            yield angular_patch(padded, level, self.config.margin), relative
+        relative = self.relative_masks(mask, validity)
+        for level in self.config.levels:
+            samples = angular_patch(padded, level, self.config.margin)
+            yield samples * next(relative)[:, :, :, None]
 
     def relative_masks(self, mask: Tensor, validity: Tensor | None) -> Iterator[Tensor]:
         """For each level, the masks (b, u, v, h, w) divided by their mean over the views.
