@@ -28,15 +28,28 @@ SIZE = 32
 MEASURED = ("seconds", "peak_memory_bytes")
 
 
-def write_scene(folder: Path, seed: int = 0, truth: bool = False) -> None:
-    """A light field of 3x3 views of noise; ground truth 0.5 everywhere."""
+def write_scene(folder: Path, seed: int = 0, truth: bool = False, side: int = 3) -> None:
+    """A light field of side x side views of noise; ground truth 0.5 everywhere."""
     folder.mkdir(parents=True)
     noise = np.random.default_rng(seed)
-    for index in range(9):
+    for index in range(side * side):
         view = noise.integers(0, 255, (SIZE, SIZE, 3), dtype=np.uint8)
         assert cv2.imwrite(str(folder / f"input_Cam{index:03d}.png"), view)
     if truth:
         write_pfm(folder / "gt_disp_lowres.pfm", np.full((SIZE, SIZE), 0.5, dtype=np.float32))
+
+
+def save_tiny_weights(path: Path) -> Path:
+    """A real network, untrained and as small as it gets."""
+    import torch
+
+    from oaccdepth import checkpoint
+    from oaccdepth.fast import FastConfig, FastNet
+
+    torch.manual_seed(0)
+    config = FastConfig(channels=(2, 2, 2, 2), refine_channels=(2, 2, 2, 2), reach=2)
+    checkpoint.save(path, FastNet(config), {})
+    return path
 
 
 def toy_estimate(light_field, progress):

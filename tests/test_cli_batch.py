@@ -11,22 +11,12 @@ import time
 from pathlib import Path
 
 import pytest
-from test_batch import write_scene
-
-from oaccdepth import checkpoint
-from oaccdepth.fast import FastConfig, FastNet
+from test_batch import save_tiny_weights, write_scene
 
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory):
-    """An untrained network, as small as it gets."""
-    import torch
-
-    torch.manual_seed(0)
-    config = FastConfig(channels=(2, 2, 2, 2), refine_channels=(2, 2, 2, 2), reach=2)
-    path = tmp_path_factory.mktemp("weights") / "tiny.safetensors"
-    checkpoint.save(path, FastNet(config), {})
-    return path
+    return save_tiny_weights(tmp_path_factory.mktemp("weights") / "tiny.safetensors")
 
 
 @pytest.fixture

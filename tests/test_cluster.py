@@ -67,7 +67,7 @@ def settings(tmp_path):
 
 @pytest.fixture
 def cluster(monkeypatch):
-    """Two nodes of two CPUs each, so with a worker each: process trees with daemons of their own."""
+    """Two nodes of two CPUs each, so with a worker each; process trees of their own."""
     cluster_utils = pytest.importorskip("ray.cluster_utils")
     import ray
 
