@@ -25,7 +25,7 @@ from oaccdepth.readers import (
     quilt,
     view_folder,
 )
-from oaccdepth.readers.assemble import assemble
+from oaccdepth.readers.assembly import assemble
 from oaccdepth.readers.listing import list_files
 from oaccdepth.readers.names import view_names
 from oaccdepth.readers.search import find_in

@@ -117,7 +117,7 @@ def _list_variables(path: Path) -> list[Dataset]:
     scipy_io = _import_scipy(path)
     try:
         found = scipy_io.whosmat(path)
-    except DAMAGED as error:
+    except (*DAMAGED, scipy_io.matlab.MatReadError) as error:
         raise _damaged(path) from error
     return [
         Dataset(
@@ -160,7 +160,7 @@ def _load_variable(path: Path, name: str) -> Array:
         if inner:
             values = values[inner].item()
         return np.asarray(values)
-    except DAMAGED as error:
+    except (*DAMAGED, scipy_io.matlab.MatReadError) as error:
         raise _damaged(path) from error
 
 
