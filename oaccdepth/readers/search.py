@@ -10,7 +10,9 @@ from types import ModuleType
 from oaccdepth.errors import OaccDepthError, UnreadableFile
 from oaccdepth.options import ReadOptions
 from oaccdepth.readers import decoding, lenslet
-from oaccdepth.readers.names import FEWEST_FILES, NOT_A_VIEW
+from oaccdepth.readers.axes import MOST_GUESSED_VIEWS
+from oaccdepth.readers.grid import FEWEST_VIEWS
+from oaccdepth.readers.names import NOT_A_VIEW
 
 ARRAY_EXTENSIONS = (".h5", ".hdf5", ".mat", ".npy", ".npz")
 
@@ -87,5 +89,9 @@ def _opens(reader: ModuleType, path: Path, needs_names: bool) -> bool:
         return True
     except OaccDepthError:
         return False
-    present = grid.shape[0] * grid.shape[1] - len(grid.absent)
-    return present >= FEWEST_FILES and (grid.names_give_grid or not needs_names)
+    if min(grid.shape) < FEWEST_VIEWS:
+        return False
+    if grid.names_give_grid:
+        return True
+    # Numbered pictures may be anything; a whole square of them is likely to be views.
+    return not needs_names and not grid.absent and max(grid.shape) <= MOST_GUESSED_VIEWS

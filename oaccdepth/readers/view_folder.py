@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from oaccdepth.errors import InvalidLightField, UnknownFormat
+from oaccdepth.errors import InvalidLightField, UnknownFormat, UnreadableFile
 from oaccdepth.lightfield import Array
 from oaccdepth.options import ReadOptions
 from oaccdepth.readers.decoding import decode, read_header
@@ -71,7 +71,11 @@ def _with_viewpoints(path: Path) -> Path:
 def _check_single_views(folder: Path, naming: Naming) -> None:
     """Numbered pictures may each hold a whole light field, if we wrote them."""
     first = naming.names[min(naming.names)]
-    if read_header(folder / first).description:
+    try:
+        header = read_header(folder / first)
+    except UnreadableFile:
+        return  # decoding it says so, if it is used
+    if header.description:
         raise UnknownFormat(f"{folder}: each picture holds a light field. Give one of them.")
 
 
