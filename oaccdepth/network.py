@@ -274,7 +274,7 @@ class OACCNet(nn.Module):
     def modulated_samples(
         self, features: Tensor, mask: Tensor, validity: Tensor | None
     ) -> Iterator[Tensor]:
-        """For each level, the samples (b, u, v, c, h, w), times mask, over the mean of the masks."""
+        """For each level, the samples (b, u, v, c, h, w), times mask, over the mean mask."""
         padded = F.pad(features, (self.config.margin,) * 4)
         relative = self.relative_masks(mask, validity)
         for level in self.config.levels:
