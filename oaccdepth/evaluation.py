@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,10 +22,12 @@ import numpy as np
 
 from oaccdepth import metrics, readers
 from oaccdepth.error_maps import write_error_maps
-from oaccdepth.errors import InvalidPrediction, UnknownFormat, UnreadableFile
+from oaccdepth.errors import InvalidPrediction, OaccDepthError, UnreadableFile
 from oaccdepth.lightfield import BoolArray, FloatArray
 from oaccdepth.pfm import read_pfm
 from oaccdepth.regions import REGIONS, score_regions
+
+logger = logging.getLogger(__name__)
 
 PREDICTION = "disparity.pfm"  # what `estimate` and `batch` write into a scene's folder
 GROUND_TRUTH = "gt_disp_lowres.pfm"
@@ -137,12 +140,15 @@ def evaluate_folder(
             raise UnreadableFile(f"{folder}: no such folder.")
     scores: list[Score] = []
     missing: list[str] = []
-    for name, source in name_scenes(dataset, _scenes(dataset)).items():
-        truth = _read_truth(source)
+    sources = name_scenes(dataset, _scenes(dataset))
+    times = Counter(Path(name).name for name in sources)
+    for name, source in sources.items():
+        is_unique = times[Path(name).name] == 1
+        scene = Path(name).name if is_unique else name
+        truth = _try_truth(source)
         if truth is None:
             continue
-        scene = Path(name).name
-        path = find_prediction(output, name)
+        path = find_prediction(output, name, anywhere=is_unique)
         if path is None:
             missing.append(scene)
         else:
@@ -191,13 +197,15 @@ def _without_ending(path: Path, name: Path) -> Path:
     return name.with_suffix("") if path.is_file() else name
 
 
-def find_prediction(output: Path, name: str) -> Path | None:
+def find_prediction(output: Path, name: str, anywhere: bool = True) -> Path | None:
     """Where the prediction of a scene lies: at its place in the dataset, or anywhere by name."""
     scene = Path(name).name
-    for stem in (name, scene):
+    for stem in (name, scene) if anywhere else (name,):
         for candidate in (output / stem / PREDICTION, output / f"{stem}.pfm"):
             if candidate.is_file():
                 return candidate
+    if not anywhere:
+        return None
     found = sorted({*output.rglob(f"{scene}/{PREDICTION}"), *output.rglob(f"{scene}.pfm")})
     if len(found) > 1:
         raise InvalidPrediction(
@@ -217,9 +225,15 @@ def _read_truth(source: Path) -> FloatArray | None:
     """Ground truth of a scene, where there is one."""
     if (source / GROUND_TRUTH).is_file():  # also where there are no views, or damaged ones
         return read_pfm(source / GROUND_TRUTH)
+    return readers.read_ground_truth(source)
+
+
+def _try_truth(source: Path) -> FloatArray | None:
+    """The same of one scene among many: a damaged one is told, and does not stop the others."""
     try:
-        return readers.read_ground_truth(source)
-    except UnknownFormat:
+        return _read_truth(source)
+    except OaccDepthError as error:
+        logger.warning("not scored: %s", error)
         return None
 
 

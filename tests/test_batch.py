@@ -197,7 +197,7 @@ def test_bad_ground_truth_is_told_but_no_failure(root, settings):
     (boxes,) = [r for r in run(root, settings).records if r.scene == "training/boxes"]
     assert boxes.status == "done"
     assert boxes.scores == {}
-    assert boxes.message.startswith("not scored: ")
+    assert boxes.notes[-1].startswith("not scored: ")
 
 
 def test_done_scenes_are_skipped(root, settings):

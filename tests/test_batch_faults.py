@@ -111,5 +111,5 @@ def test_fifty_with_faults(tmp_path):
     assert set(named) == bad
     for scene, message in named.items():
         assert scene in message and "\n" not in message and "unexpected" not in message
-    notes = [record.message for record in summary.records if record.message.startswith("not scor")]
-    assert len(notes) == 2
+    notes = [note for record in summary.records for note in record.notes]
+    assert sum(note.startswith("not scored: ") for note in notes) == 2

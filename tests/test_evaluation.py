@@ -14,6 +14,7 @@ from oaccdepth import evaluation
 from oaccdepth.errors import InvalidPrediction, UnreadableFile
 from oaccdepth.evaluation import Evaluation, Score
 from oaccdepth.pfm import write_pfm
+from oaccdepth.pictures import write_png
 
 SIZE = (40, 50)
 VALUES = {
@@ -136,6 +137,41 @@ def test_ambiguous_prediction(tmp_path, dataset):
         f"{out}: 2 predictions for boxes: {out}/a/boxes.pfm, {out}/b/boxes.pfm. "
         "Keep one, or give the folder that holds it."
     )
+
+
+def test_scenes_of_the_same_name(tmp_path, dataset):
+    write_pfm(dataset / "test" / "boxes" / "gt_disp_lowres.pfm", plane(0.7))
+    write_pfm(tmp_path / "out" / "test" / "boxes" / "disparity.pfm", plane(0.7))
+    write_pfm(tmp_path / "out" / "training" / "boxes.pfm", plane(0.5))
+    scored = evaluation.evaluate_folder(tmp_path / "out", dataset)
+    assert scored.scenes == ["test/boxes", "training/boxes"]
+    assert scored.mean["mse_100"] == 0
+
+
+def test_damaged_ground_truth_does_not_stop_the_others(tmp_path, dataset):
+    (dataset / "test" / "origami" / "gt_disp_lowres.pfm").write_bytes(b"Pf\n50")
+    for name in ("boxes", "origami"):
+        write_pfm(tmp_path / "out" / f"{name}.pfm", plane(0.5))
+    assert evaluation.evaluate_folder(tmp_path / "out", dataset).scenes == ["boxes"]
+
+
+def test_regions_and_error_maps(tmp_path, dataset):
+    scene = dataset / "training" / "boxes"
+    write_png(scene / "mask_planes_lowres.png", np.full(SIZE, 255, dtype=np.uint8))
+    for name in ("boxes", "cotton"):
+        write_pfm(tmp_path / "out" / f"{name}.pfm", plane(0.5))
+    scored = evaluation.evaluate_folder(tmp_path / "out", dataset, error_maps=tmp_path / "maps")
+    assert scored.regions == {"bumpiness_planes_100_0050": "Planes"}
+    assert scored.scores[0].regions == {"bumpiness_planes_100_0050": 0.0}
+    assert (tmp_path / "maps" / "boxes" / "error.png").exists()
+    assert (tmp_path / "maps" / "cotton" / "badpix.png").exists()
+    rows = list(csv.DictReader(io.StringIO(evaluation.as_csv(scored, "ours"))))
+    assert [row["bumpiness_planes_100_0050"] for row in rows[:2]] == ["0.0", ""]
+    assert "| scene | Planes |\n| --- | ---: |\n| boxes | 0.000 |\n" in evaluation.as_markdown(
+        scored, "ours"
+    )
+    content = evaluation.as_json(scored, "ours")
+    assert content["scenes"]["boxes"]["bumpiness_planes_100_0050"] == 0.0
 
 
 def test_no_prediction_at_all(tmp_path, dataset):

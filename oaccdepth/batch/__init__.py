@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -168,9 +168,10 @@ def run_jobs(
         remove_leftovers(settings.output)
         remove_report(settings.output)
         try:
-            for record in make_crew(settings, options, report).run(jobs):
-                records[record.scene] = record
-                on_record(record)
+            with closing(make_crew(settings, options, report).run(jobs)) as finished:
+                for record in finished:
+                    records[record.scene] = record
+                    on_record(record)
         except KeyboardInterrupt:
             remove_leftovers(settings.output)  # of workers that were ended
         ordered = [records[job.scene] for job in jobs if job.scene in records]
@@ -224,27 +225,25 @@ def _claimed(output: Path) -> Iterator[None]:
 
     The folder itself is locked, so no lock file can stay behind.
     """
-    handle = os.open(output, os.O_RDONLY)
-    try:
-        _lock(handle, output)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _lock(handle: int, output: Path) -> None:
     try:
         import fcntl
-    except ImportError:  # Windows
+    except ImportError:  # Windows has no such locks
+        yield
         return
+    handle = os.open(output, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
+        os.close(handle)
         raise UnwritableOutput(
             f"{output}: another batch is writing here. Wait for it, or choose another --output."
         ) from error
-    except OSError:  # a file system without locks
-        return
+    except OSError as error:
+        logger.info("%s: cannot be locked (%s)", output, error.strerror)  # not on every network
+    try:
+        yield
+    finally:
+        os.close(handle)
 
 
 def remove_leftovers(output: Path) -> None:

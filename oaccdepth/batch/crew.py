@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ class Crew:
         self._deaths = 0  # since the last record
         self._polls = 0  # with no worker ready
 
-    def run(self, jobs: Iterable[Job]) -> Iterator[Record]:
+    def run(self, jobs: Iterable[Job]) -> Generator[Record, None, None]:
         """Yield the record of each light field as it is finished."""
         self._waiting.extend((job, 1) for job in jobs)
         try:
@@ -82,6 +82,9 @@ class Crew:
                 finished, _ = wait(self._running, POLL_SECONDS, FIRST_COMPLETED)
                 for future in finished:
                     yield from self._collect(future)
+        except KeyboardInterrupt:
+            logger.warning("stopping: what is under way is given up at the end of its tile.")
+            raise
         finally:
             for worker in self._workers.values():
                 worker.close()

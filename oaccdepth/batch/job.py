@@ -63,6 +63,7 @@ class Record:
     peak_memory_bytes: int | None = None  # of the process while the network worked
     disparity_range: tuple[float, ...] = ()  # smallest and largest estimated [px]
     scores: dict[str, float | None] = field(default_factory=dict)  # where there is ground truth
+    notes: tuple[str, ...] = ()  # what was left out, corrected or assumed
 
 
 def open_network(options: EstimateOptions) -> Estimate:
@@ -254,29 +255,30 @@ def _describe(
     **measured: Any,
 ) -> Record:
     finite = result.disparity[np.isfinite(result.disparity)]
-    scores, message = _score(job, result, reading)
+    scores, not_scored = _score(job, result, reading)
+    notes = (*light_field.notes, *result.made_with.notes, *not_scored)
     return Record(
         job.scene,
         "done",
-        message,
         format=light_field.format,
         grid=light_field.grid,
         resolution=light_field.resolution,
         disparity_range=(float(finite.min()), float(finite.max())) if finite.size else (),
         scores=scores,
+        notes=tuple(dict.fromkeys(notes)),
         **measured,
     )
 
 
 def _score(
     job: Job, result: DisparityMap, reading: ReadOptions
-) -> tuple[dict[str, float | None], str]:
+) -> tuple[dict[str, float | None], list[str]]:
     """Scores where ground truth lies beside the scene; bad ground truth is told, but no failure."""
     try:
         truth = readers.read_ground_truth(job.source, reading)
         if truth is None:
-            return {}, ""
+            return {}, []
         score = evaluation.evaluate_maps(job.scene, result.disparity, truth)
-        return evaluation.finite(score.values), ""
+        return evaluation.finite(score.values), []
     except OaccDepthError as error:
-        return {}, f"not scored: {error}"
+        return {}, [f"not scored: {error}"]

@@ -53,4 +53,5 @@ def _row(record: Record) -> dict[str, Any]:
         "disparity_max": highest,
         **{name: record.scores.get(name) for name in evaluation.METRICS},
         "message": record.message,
+        "notes": " ".join(record.notes),
     }

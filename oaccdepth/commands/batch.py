@@ -269,8 +269,8 @@ def _tell(record: Record) -> str:
     if record.status == "failed":
         return f"{record.scene}: failed: {record.message}"
     seconds = f", {record.seconds:.1f} s" if record.status == "done" and record.seconds else ""
-    note = f" ({record.message})" if record.message else ""
-    return f"{record.scene}: {record.status}{seconds}{note}"
+    notes = f" ({' '.join(record.notes)})" if record.status == "done" and record.notes else ""
+    return f"{record.scene}: {record.status}{seconds}{notes}"
 
 
 def _print_summary(summary: Summary, as_json: bool, quiet: bool) -> None:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from oaccdepth.commands import AsJson, messages, plural, results
+from oaccdepth.commands import AsJson, configure_logging, messages, plural, results
 from oaccdepth.errors import InvalidOption
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def evaluate(
     """
     from oaccdepth import evaluation
 
+    configure_logging(quiet=False, verbose=False)
     if as_json + as_csv + as_markdown > 1:
         raise InvalidOption("--json, --csv and --markdown exclude one another: choose one.")
     if (ground_truth is None) == (dataset is None):
