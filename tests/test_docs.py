@@ -1,0 +1,324 @@
+"""Documents cannot drift: commands, options, examples, links and lists are what is there.
+
+`python tests/test_docs.py` writes the README's list of files and the import table anew.
+"""
+
+import ast
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+import typer.main
+from test_layers import PACKAGE, ROWS
+
+from oaccdepth import cli
+from oaccdepth.version import __version__
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+COMMANDS = ROOT / "docs" / "commands.md"
+CONTRIBUTING = ROOT / "docs" / "contributing.md"
+DOCUMENTS = [README, *sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("weights/*.md"))]
+
+DEMO_SCENE = "oaccdepth-demo/scene"  # examples that work on it are run
+INSTALL = "pip install -c constraints.txt . && oaccdepth demo"
+TEST = 'pip install -c constraints.txt -e ".[test]" && pytest'
+SHELL = ("bash", "shell", "sh", "console")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
+
+
+# What the documents say
+
+
+def fences(path):
+    """(language, text) of each fenced block, without what it is indented by."""
+    pattern = re.compile(r"^( *)```(\w*)\n(.*?)^ *```", re.M | re.S)
+    for indent, language, text in pattern.findall(path.read_text(encoding="utf-8")):
+        yield language, re.sub(f"^{indent}", "", text, flags=re.M)
+
+
+def prose(path):
+    """The text without fenced blocks."""
+    return re.sub(r"^ *```.*?^ *```", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
+
+
+def calls(text):
+    """The words after `oaccdepth` of each line that calls it; a trailing backslash continues."""
+    for line in re.sub(r"\\\n", " ", text).splitlines():
+        called = re.search(r"(?:^|\s)oaccdepth ([a-z-][^|;&>]*)", line)
+        if called:
+            yield shlex.split(called[1], comments=True)
+
+
+def examples(languages):
+    """(file name, words) of each call in the blocks of these languages."""
+    return [
+        (path.name, words)
+        for path in DOCUMENTS
+        for language, text in fences(path)
+        if language in languages
+        for words in calls(text)
+    ]
+
+
+def sections(path):
+    """Heading -> text, of the headings of second order."""
+    parts = re.split(r"^## (.+)$", path.read_text(encoding="utf-8"), flags=re.M)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def anchors(path):
+    """The places that a link may lead to: headings, as GitHub names them."""
+    titles = re.findall(r"^#+ (.+)$", prose(path), flags=re.M)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+# What the program says
+
+
+def leaves(command=None, words=()):
+    """(words, command) of every command, those in groups included."""
+    command = command or typer.main.get_command(cli.app)
+    if not hasattr(command, "commands"):  # not isinstance: typer brings its own click, or does not
+        yield words, command
+        return
+    for name, child in command.commands.items():
+        yield from leaves(child, (*words, name))
+
+
+LEAVES = dict(leaves())
+
+
+def options_of(command):
+    return {
+        name
+        for parameter in command.params
+        for name in (*parameter.opts, *parameter.secondary_opts)
+        if name.startswith("--")
+    }
+
+
+def command_of(words):
+    """The command that these words call, its name and the words left."""
+    for count in (1, 2):
+        if tuple(words[:count]) in LEAVES:
+            return LEAVES[tuple(words[:count])], " ".join(words[:count]), words[count:]
+    raise AssertionError(f"no such command: oaccdepth {' '.join(words)}")
+
+
+# Commands and options
+
+
+@pytest.mark.parametrize("words", LEAVES, ids=" ".join)
+def test_every_command_is_documented_with_its_options(words):
+    written = sections(COMMANDS)
+    assert words[0] in written, f"docs/commands.md has no section ## {words[0]}"
+    section = written[words[0]]
+    assert f"oaccdepth {' '.join(words)}" in section
+    shared = next(text for title, text in written.items() if title.startswith("Options"))
+    named = set(OPTION.findall(section)) | set(OPTION.findall(shared))
+    assert options_of(LEAVES[words]) - {"--no-resume"} <= named
+
+
+def test_documented_commands_and_options_exist():
+    for title, text in sections(COMMANDS).items():
+        own = [command for words, command in LEAVES.items() if words[0] == title]
+        assert own or title.startswith("Options"), f"docs/commands.md: no such command: {title}"
+        known = {name for command in own or LEAVES.values() for name in options_of(command)}
+        assert set(OPTION.findall(text)) <= known | {"--help", "--version"}, title
+
+
+def test_every_option_named_in_prose_exists():
+    known = {name for command in LEAVES.values() for name in options_of(command)}
+    foreign = {"--help", "--version", "--all-files", "--index-url", "--nproc-per-node"}
+    for path in DOCUMENTS:
+        assert set(OPTION.findall(prose(path))) - known - foreign == set(), path.name
+
+
+def test_readme_lists_every_command():
+    rows = re.findall(r"^\| `oaccdepth (\w+)", README.read_text(encoding="utf-8"), flags=re.M)
+    assert rows and set(rows) == set(cli.COMMANDS)
+
+
+# Examples
+
+
+@pytest.mark.parametrize(("name", "words"), examples(SHELL), ids=lambda part: str(part))
+def test_shell_examples_parse(name, words):
+    command, title, rest = command_of(words)
+    with command.make_context(title, list(rest)):
+        pass
+
+
+@pytest.mark.parametrize(("name", "words"), examples(("", "text")), ids=lambda part: str(part))
+def test_synopses_name_what_exists(name, words):
+    command, _, rest = command_of(words)
+    assert set(OPTION.findall(" ".join(rest))) <= options_of(command)
+
+
+@pytest.fixture
+def demo_folder(scene_folder, tmp_path, monkeypatch):
+    """Where `oaccdepth demo` was run, as far as its scene goes: the tests' own, which is small."""
+    shutil.copytree(scene_folder, tmp_path / DEMO_SCENE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_examples_on_the_demo_scene_run(path, run, demo_folder):
+    lines = [words for language, text in fences(path) if language in SHELL for words in calls(text)]
+    lines = [words for words in lines if DEMO_SCENE in words]
+    if not lines:
+        pytest.skip("no such examples")
+    for words in lines:
+        for option in ("-o", "--output"):
+            if option in words:  # as a user's folders are there
+                Path(words[words.index(option) + 1]).parent.mkdir(parents=True, exist_ok=True)
+        result = run(*words)
+        assert result.exit_code == 0, f"oaccdepth {' '.join(words)}: {result.stderr}"
+
+
+def test_readme_python_example_runs(demo_folder, capsys):
+    blocks = [text for language, text in fences(README) if language == "python"]
+    assert len(blocks) == 1
+    assert len([line for line in blocks[0].splitlines() if line]) == 5
+    exec(compile(blocks[0], "README.md", "exec"), {})
+    assert (demo_folder / "results" / "scene" / "disparity.pfm").is_file()
+    assert capsys.readouterr().out.startswith("(48, 64) ")
+
+
+def test_index_python_example_runs(demo_folder):
+    (block,) = (text for language, text in fences(ROOT / "docs/index.md") if language == "python")
+    names = {}
+    exec(compile(block, "index.md", "exec"), names)
+    assert names["result"].masks.shape == (7, 7, 48, 64)
+
+
+def test_python_examples_are_python():
+    for path in DOCUMENTS:
+        for language, text in fences(path):
+            if language == "python":
+                ast.parse(text, path.name)
+
+
+def test_set_up_commands():
+    blocks = [text.strip() for language, text in fences(README) if language == "bash"]
+    assert INSTALL in blocks and TEST in blocks
+    assert TEST in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+
+
+# Links
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_relative_links_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(path)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        file, _, place = target.partition("#")
+        found = (path.parent / file).resolve() if file else path
+        assert found.exists(), f"{path.name}: {target}"
+        assert found.is_relative_to(ROOT), f"{path.name}: {target} is outside the repository"
+        assert not place or place in anchors(found), f"{path.name}: {target}"
+
+
+def test_index_links_every_document():
+    linked = set(re.findall(r"\]\((\w+\.md)", (ROOT / "docs/index.md").read_text(encoding="utf-8")))
+    there = {path.name for path in (ROOT / "docs").glob("*.md")}
+    assert linked == there - {"index.md"}
+
+
+def test_picture_is_small():
+    assert (ROOT / "docs" / "picture.png").stat().st_size < 300_000
+
+
+# Lists
+
+
+def first_sentence(path):
+    """What a module is, by the first line of its docstring."""
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    assert text, f"{path}: has no docstring"
+    return re.split(r"\.(?= [A-Z])", text.splitlines()[0])[0].rstrip(".").replace("|", "\\|")
+
+
+def file_table():
+    """Every module of the package, in the order of the import rule."""
+    lines = ["| file | what it is |", "|---|---|"]
+    for module in (name for modules in ROWS.values() for name in modules):
+        single = PACKAGE / f"{module}.py"
+        files = [single] if single.is_file() else sorted((PACKAGE / module).rglob("*.py"))
+        for path in files:
+            lines.append(f"| `{path.relative_to(PACKAGE)}` | {first_sentence(path)} |")
+    return "\n".join(lines)
+
+
+def row_table():
+    """The import rule."""
+    libraries = {
+        "1": "standard library",
+        "2": "numpy",
+        "3a": "row 2, image and file libraries; never torch",
+        "3b": "torch; never `LightField`",
+        "4": "rows 1 to 3",
+        "5": "rows 1 to 4; Ray inside the function that needs it",
+        "6": "everything; the only ones to use typer and rich",
+    }
+    lines = ["| row | modules, from left to right | may use |", "|---|---|---|"]
+    for row, modules in ROWS.items():
+        names = ", ".join(f"`{name}`" for name in modules)
+        lines.append(f"| {row} | {names} | {libraries[row]} |")
+    return "\n".join(lines)
+
+
+TABLES = {"files": (README, file_table), "rows": (CONTRIBUTING, row_table)}
+
+
+def between(name):
+    return re.compile(rf"(?<=<!-- {name}: begin -->\n).*?(?=<!-- {name}: end -->)", re.S)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_generated_tables_are_true(name):
+    path, make = TABLES[name]
+    found = between(name).search(path.read_text(encoding="utf-8"))
+    assert found, f"{path.name} has lost its marks <!-- {name}: begin --> and end"
+    assert found[0] == make() + "\n", "run: python tests/test_docs.py"
+
+
+def test_every_module_is_in_the_list():
+    listed = set(re.findall(r"^\| `([\w/]+\.py)`", file_table(), flags=re.M))
+    assert listed == {str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py")}
+
+
+# Versions
+
+
+def test_changelog_and_package_agree_on_the_version():
+    changelog = (ROOT / "docs" / "changelog.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$", changelog, flags=re.M)
+    assert len(headings) == len(re.findall(r"^## ", changelog, flags=re.M))
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'\nversion = "{__version__}"\n' in project and headings[0] == __version__
+
+
+def test_markers_are_documented():
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    markers = re.search(r"^markers = \[(.*?)^\]", project, flags=re.M | re.S)[1]
+    text = CONTRIBUTING.read_text(encoding="utf-8")
+    written = re.findall(r"^\| `(\w+)` \| .* \| `pytest -m \1`", text, flags=re.M)
+    assert written == re.findall(r'"(\w+):', markers)
+
+
+def write_tables():
+    """Write the generated tables anew."""
+    for name, (path, make) in TABLES.items():
+        text = path.read_text(encoding="utf-8")
+        table = make() + "\n"
+        path.write_text(between(name).sub(lambda _, table=table: table, text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_tables()
