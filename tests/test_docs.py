@@ -138,6 +138,17 @@ def test_every_option_named_in_prose_exists():
         assert set(OPTION.findall(prose(path))) - known - FOREIGN == set(), path.name
 
 
+def test_extras_exist():
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    table = re.search(r"^\[project.optional-dependencies\]\n(.*?)^\[", project, re.M | re.S)[1]
+    extras = set(re.findall(r"^(\w+) = ", table, flags=re.M))
+    for path in DOCUMENTS:
+        named = re.findall(
+            r"`\[([a-z,]+)\]`|[\w.]\[([a-z,]+)\]\"", path.read_text(encoding="utf-8")
+        )
+        assert {name for pair in named for name in "".join(pair).split(",")} <= extras, path.name
+
+
 def test_readme_lists_every_command():
     rows = re.findall(r"^\| `oaccdepth (\w+)", README.read_text(encoding="utf-8"), flags=re.M)
     assert rows and set(rows) == set(cli.COMMANDS)
