@@ -140,8 +140,6 @@ def batch(
     the same input, options and weights, is skipped; so a run that was stopped or killed goes on
     when it is started again. One that fails does not stop the others: exit code 1 at the end.
     """
-    from oaccdepth.batch import plan_batch, run_batch
-
     configure_logging(quiet, verbose)
     options = BatchOptions(
         include=tuple(include or ()),
@@ -163,8 +161,35 @@ def batch(
         disparity_range=disparity_range,
     )
     if dry_run:
-        _print_plan(plan_batch(root, output, options, reading, estimating), as_json)
-        return
+        _plan(root, output, options, reading, estimating, as_json)
+    else:
+        _run(root, output, options, reading, estimating, as_json, quiet)
+
+
+def _plan(
+    root: Path,
+    output: Path,
+    options: BatchOptions,
+    reading: ReadOptions,
+    estimating: EstimateOptions,
+    as_json: bool,
+) -> None:
+    from oaccdepth.batch import plan_batch
+
+    _print_plan(plan_batch(root, output, options, reading, estimating), as_json)
+
+
+def _run(
+    root: Path,
+    output: Path,
+    options: BatchOptions,
+    reading: ReadOptions,
+    estimating: EstimateOptions,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    from oaccdepth.batch import run_batch
+
     with _watching(quiet) as (on_start, report, on_record):
         summary = run_batch(
             root,

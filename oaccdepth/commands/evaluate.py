@@ -20,6 +20,35 @@ if TYPE_CHECKING:
 
 THIS_RESULT = "this result"
 
+Prediction = Annotated[
+    Path,
+    typer.Argument(
+        metavar="PREDICTION",
+        help="A PFM file; with --dataset, a folder of results.",
+        show_default=False,
+    ),
+]
+GroundTruth = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[GROUND_TRUTH]", help="A PFM file, or the scene's folder.", show_default=False
+    ),
+]
+Dataset = Annotated[
+    Path | None,
+    typer.Option("--dataset", metavar="ROOT", help="Folder of scenes with ground truth."),
+]
+Border = Annotated[int, typer.Option("--border", min=0, help="Pixels left out on each side.")]
+ErrorMaps = Annotated[
+    Path | None,
+    typer.Option(
+        "--error-maps",
+        metavar="DIR",
+        help="Write pictures of the error there, a folder for each scene.",
+        show_default=False,
+    ),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -27,36 +56,11 @@ def register(app: typer.Typer) -> None:
 
 
 def evaluate(
-    prediction: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PREDICTION",
-            help="A PFM file; with --dataset, a folder of results.",
-            show_default=False,
-        ),
-    ],
-    ground_truth: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[GROUND_TRUTH]", help="A PFM file, or the scene's folder.", show_default=False
-        ),
-    ] = None,
-    dataset: Annotated[
-        Path | None,
-        typer.Option("--dataset", metavar="ROOT", help="Folder of scenes with ground truth."),
-    ] = None,
-    border: Annotated[
-        int, typer.Option("--border", min=0, help="Pixels left out on each side.")
-    ] = 15,
-    error_maps: Annotated[
-        Path | None,
-        typer.Option(
-            "--error-maps",
-            metavar="DIR",
-            help="Write pictures of the error there, a folder for each scene.",
-            show_default=False,
-        ),
-    ] = None,
+    prediction: Prediction,
+    ground_truth: GroundTruth = None,
+    dataset: Dataset = None,
+    border: Border = 15,
+    error_maps: ErrorMaps = None,
     as_json: AsJson = False,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print CSV, published methods too.")
