@@ -52,7 +52,7 @@ def bundled() -> list[Path]:
 def find_weights(name: str) -> Path:
     """The file of bundled weights, or of a path."""
     path = Path(name)
-    if path.suffix == SUFFIX or len(path.parts) > 1:
+    if path.is_file() or path.suffix == SUFFIX or len(path.parts) > 1:
         if not path.is_file():
             raise UnreadableFile(f"{name}: no such weights file. {_bundled_names()}")
         return path

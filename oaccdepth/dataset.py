@@ -134,7 +134,7 @@ class PatchSampler:
         centre = scene.views[scene.views.shape[0] // 2, scene.views.shape[1] // 2][window]
         if valid.mean() < 0.5 or (centre.std(axis=(0, 1)).max() < 3 and rng.random() < 0.9):
             return None
-        shear = choose_shear(truth[valid], rng)
+        shear = choose_shear(truth[valid].astype(np.float32), rng)
         lookup = choose_tones(rng)
         views = crop_views(scene.views, (y, x), self.size, self.margin, scale, phase, shear, lookup)
         return Patch(views, (truth + shear).astype(np.float32), valid)

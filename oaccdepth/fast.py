@@ -397,14 +397,14 @@ def silence(evidence: Tensor, samples: Tensor, num_full: int) -> None:
     evidence *= present * (num_full / present.sum((0, 1)).clamp(min=SMALLEST_SUM))
 
 
-def grow_pictures(views: Tensor) -> Tensor:
+def grow_pictures(views: Tensor, always: bool = False) -> Tensor:
     """Continue each view by a pixel where it ends, for bilinear sampling.
 
     A sample on the very edge of a picture has the pixel beyond it as its neighbour, with a weight
     of zero but for rounding; that pixel must not be ABSENT, or chance decides whether it counts.
     """
-    if bool(views.amin() >= 0):
-        return views
+    if not always and bool(views.amin() >= 0):
+        return views  # complete: spare the work
     flat = views.flatten(0, 2)[:, None]
     grown = F.max_pool2d(flat, 3, 1, 1)
     return torch.where(flat < 0, grown, flat).view_as(views)
@@ -416,26 +416,23 @@ def warp(views: Tensor, disparity: Tensor, margin: int) -> Tensor:
     Disparity (b, n, h, w) to samples (b, n, u*v, h, w); bilinear; ABSENT where a view is.
     """
     b, u, v, height, width = views.shape
-    n, h, w = disparity.shape[1:]
-    rows = torch.arange(h, device=views.device).to(views)[:, None] + margin
-    columns = torch.arange(w, device=views.device).to(views) + margin
-    step_u = (u // 2 - torch.arange(u, device=views.device)).to(views).repeat_interleave(v)
-    step_v = (v // 2 - torch.arange(v, device=views.device)).to(views).repeat(u)
-    samples = views.new_empty(b, n, u * v, h, w)
+    h, w = disparity.shape[2:]
+    # in the coordinates of grid_sample, where a picture reaches from -1 to 1
+    unit_y, unit_x = 2 / (height - 1), 2 / (width - 1)
+    like = {"device": views.device, "dtype": views.dtype}
+    rows = (torch.arange(h, **like)[:, None] + margin) * unit_y - 1
+    columns = (torch.arange(w, **like) + margin) * unit_x - 1
+    step_y = (u // 2 - torch.arange(u, **like)).repeat_interleave(v)[:, None, None] * unit_y
+    step_x = (v // 2 - torch.arange(v, **like)).repeat(u)[:, None, None] * unit_x
     pictures = views.reshape(b * u * v, 1, height, width)
-    where = views.new_empty(b, u * v, h, w, 2)
-    for index in range(n):
-        d = disparity[:, index, None]  # (b, 1, h, w)
-        x = torch.addcmul(columns, step_v[:, None, None], d)
-        y = torch.addcmul(rows, step_u[:, None, None], d)
-        torch.mul(x, 2 / (width - 1), out=where[..., 0])
-        torch.mul(y, 2 / (height - 1), out=where[..., 1])
-        where -= 1
+    samples = []
+    for d in disparity.unsqueeze(2).unbind(1):  # (b, 1, h, w)
+        where = torch.stack([columns + step_x * d, rows + step_y * d], -1)  # (b, u*v, h, w, 2)
         sampled = F.grid_sample(
             pictures, where.flatten(0, 1), padding_mode="border", align_corners=True
         )
-        samples[:, index] = sampled.view(b, u * v, h, w)
-    return samples
+        samples.append(sampled.view(b, u * v, h, w))
+    return torch.stack(samples, 1)
 
 
 def answer(logits: Tensor, candidates: Tensor, features: Tensor, windowed: bool) -> PassState:

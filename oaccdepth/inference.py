@@ -223,7 +223,8 @@ def describe(
             "notes": list(light_field.notes),
         },
         disparity_range=coverage.disparity_range,
-        notes=(f"disparity range: {coverage.source}", *notes),
+        range_source=coverage.source,
+        notes=tuple(notes),
     )
 
 
@@ -296,7 +297,7 @@ def plan(
     check_size(light_field)
     loaded = load_network(options.weights, options.device)
     coverage = choose_coverage(light_field, options.disparity_range)
-    side = 96
+    side = 192
     height, width = light_field.resolution
     corner = replace(
         light_field,

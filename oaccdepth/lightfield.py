@@ -116,6 +116,6 @@ def as_grey(values: Array) -> FloatArray:
         return as_float(values[..., 0])
     total = values[..., 0].astype(np.float32)
     for channel in range(1, values.shape[-1]):
-        total += values[..., channel]
+        total += values[..., channel].astype(np.float32)
     total *= np.float32(1 / (values.shape[-1] * LARGEST_VALUE[values.dtype]))
     return total

@@ -85,6 +85,7 @@ class Trainer:
         )
         self.progress = Progress()
         self.options = options
+        self.about: dict[str, str] = {}  # the data, for the weights' metadata
 
     def share_done(self) -> float:
         """How much of the schedule lies behind, 0 to 1."""
@@ -142,6 +143,7 @@ class Trainer:
             "hours": f"{self.progress.seconds / 3600:.2f}",
             "training": json.dumps(asdict(self.options)),
             "scores": json.dumps(scores),
+            **self.about,
         }
         checkpoint.save(path, self.average, described)
 
@@ -182,6 +184,7 @@ def train(
     scenes = load_scenes(data)
     checks = readers.find(validation) if validation else []
     trainer = Trainer(options, torch_device)
+    trainer.about = describe_data(data, scenes)
     if resume and (run / "state.pt").exists():
         trainer.restore(run)
     module = loss_module(trainer.network).to(torch_device).train()
@@ -254,6 +257,13 @@ def prepare_run(run: Path, options: TrainOptions, resume: bool) -> None:
         raise OutputExists(f"{run}: already holds a run. Pass --resume to go on with it.")
     if int(os.environ.get("RANK", "0")) == 0:
         write_json(run / "options.json", asdict(options))
+
+
+def describe_data(data: Path, scenes: Sequence[Scene]) -> dict[str, str]:
+    """What the weights were trained on, and the licence that lies beside it."""
+    found = sorted(path for path in data.rglob("*") if path.name.lower().startswith("licen"))
+    licence = found[0].read_text(errors="replace").strip() if found else "not stated"
+    return {"data": ", ".join(scene.name for scene in scenes), "licence": licence}
 
 
 def batches(

@@ -54,7 +54,7 @@ def test_disparities_out_of_reach_come_out_right(between, bundled):
     result = estimate(scene.light_field, network=bundled)
     assert bad_share(result.disparity, scene.disparity, 0.25) < 0.1
     assert np.median(np.abs(result.disparity - scene.disparity)) < 0.05
-    assert result.made_with.notes[0] == "disparity range: estimated"
+    assert result.made_with.range_source == "estimated"
 
 
 def test_the_result_does_not_depend_on_the_tile(bundled):

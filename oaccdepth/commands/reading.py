@@ -125,5 +125,5 @@ def takes_read_options(command: Callable[..., None]) -> Callable[..., None]:
     ]
     wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
-    del wrapper.__wrapped__  # type: ignore[attr-defined]  # or the old signature is found again
+    del wrapper.__wrapped__  # or the old signature is found again
     return wrapper

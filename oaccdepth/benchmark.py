@@ -1,0 +1,286 @@
+"""Seconds, memory and arithmetic of the networks, stage by stage. Every time waits for the device.
+
+All presets see the same light field in the same run, so that their times may be compared.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.flop_counter import FlopCounterMode
+
+from oaccdepth import checkpoint
+from oaccdepth.batch.memory import PeakMemory
+from oaccdepth.errors import InvalidOption
+from oaccdepth.fast import FastNet
+from oaccdepth.inference import LoadedWeights, choose_device, estimate
+from oaccdepth.lightfield import LightField
+from oaccdepth.network import OACCNet, occlusion_mask
+from oaccdepth.options import EstimateOptions
+from oaccdepth.sweeps import synchronize
+
+ReportProgress = Callable[[str, float], None]
+
+MACS_SIDE = 32  # px: arithmetic grows with the area, so a small picture tells it all
+STAGES = {  # attributes of the fast network to be timed, and what they do
+    "sweep": "cost construction",
+    "hourglass": "aggregation",
+    "look_closer": "masks and cost construction, later passes",
+    "refine_hourglass": "aggregation, later passes",
+}
+
+
+@dataclass
+class Stage:
+    """One stage's share of an estimate."""
+
+    seconds: float = 0.0
+    peak_bytes: int = 0  # of the process (or, on CUDA, of the device), while the stage ran
+
+
+@dataclass
+class Benchmark:
+    """What one preset took for one light field."""
+
+    preset: str
+    device: str
+    threads: int
+    grid: tuple[int, int]
+    side: int  # px
+    seconds: float = 0.0  # a whole estimate, reading and writing excluded
+    peak_bytes: int = 0
+    macs: float = 0.0  # multiply-adds
+    parameters: int = 0
+    stages: dict[str, Stage] = field(default_factory=dict)
+
+
+def run_benchmark(
+    presets: Sequence[str],
+    side: int = 512,
+    device: str = "auto",
+    progress: ReportProgress | None = None,
+) -> list[Benchmark]:
+    """Time presets on a random light field of 9x9 views of side x side px."""
+    torch_device = choose_device(device)
+    report = progress or (lambda stage, fraction: None)
+    light_field = random_light_field(side)
+    results = []
+    for number, preset in enumerate(presets):
+        loaded = load_preset(preset, torch_device)
+
+        def report_preset(_: str, fraction: float, at: int = number, name: str = preset) -> None:
+            report(name, (at + fraction) / len(presets))
+
+        results.append(measure(preset, loaded, light_field, torch_device, report_preset))
+    return results
+
+
+def random_light_field(side: int) -> LightField:
+    """Noise: times do not depend on what is in the picture."""
+    views = np.random.default_rng(0).integers(0, 256, (9, 9, side, side, 1), dtype=np.uint8)
+    return LightField(views, source="noise", disparity_range=(-4.0, 4.0))
+
+
+def load_preset(preset: str, device: torch.device) -> LoadedWeights:
+    """Bundled weights of this name, or, because times do not depend on them, untrained ones."""
+    if preset not in checkpoint.KINDS:
+        known = ", ".join(checkpoint.KINDS)
+        raise InvalidOption(f"--preset {preset}: no such network. Known: {known}.")
+    named = {path.stem: path for path in checkpoint.bundled()}
+    if preset in named:
+        network, _ = checkpoint.load(named[preset])
+    else:
+        network = checkpoint.create(preset).eval()
+    return LoadedWeights(network.to(device), preset)
+
+
+def measure(
+    preset: str,
+    loaded: LoadedWeights,
+    light_field: LightField,
+    device: torch.device,
+    progress: ReportProgress,
+) -> Benchmark:
+    """One estimate as users get it, timed whole, its stages timed on the way."""
+    network = loaded.network
+    small = random_light_field(64)
+    estimate(small, network=loaded)  # the first run prepares kernels
+    stages: dict[str, Stage] = {}
+    memory = Memory(device)
+    with timed_stages(network, device, stages):
+        started = time.perf_counter()
+        estimate(light_field, EstimateOptions(), network=loaded, progress=progress)
+        synchronize(device)
+        seconds = time.perf_counter() - started
+    stages["everything else"] = Stage(seconds - sum(s.seconds for s in stages.values()))
+    peak = max([memory.read(), *(stage.peak_bytes for stage in stages.values())])
+    side = light_field.resolution[0]
+    return Benchmark(
+        preset=preset,
+        device=str(device),
+        threads=torch.get_num_threads(),
+        grid=light_field.grid,
+        side=side,
+        seconds=seconds,
+        peak_bytes=peak,
+        macs=count_macs(network, device) * side * side,
+        parameters=sum(parameter.numel() for parameter in network.parameters()),
+        stages=stages,
+    )
+
+
+class Memory:
+    """Peak memory since it was made: of the device if that keeps count, else of the process."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.process = PeakMemory()
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(device)
+
+    def read(self) -> int:
+        """Bytes."""
+        if self.device.type == "cuda":
+            return torch.cuda.max_memory_allocated(self.device)
+        return self.process.read() or 0
+
+
+@contextmanager
+def timed_stages(
+    network: FastNet | OACCNet, device: torch.device, stages: dict[str, Stage]
+) -> Iterator[None]:
+    """Time the stages of every call of the network while the block runs."""
+    if isinstance(network, FastNet):
+        with _timed(network, STAGES, device, stages):
+            yield
+        return
+    names = {
+        "extract_features": "features",
+        "construct_cost": "cost construction",
+        "aggregate": "aggregation",
+        "regress": "regression",
+    }
+    with _timed(network, names, device, stages), _timed_masks(device, stages):
+        yield
+
+
+@contextmanager
+def _timed(
+    network: nn.Module, names: dict[str, str], device: torch.device, stages: dict[str, Stage]
+) -> Iterator[None]:
+    """Put a clock around methods and parts of a network, and take it off again."""
+    parts = {name: getattr(network, name) for name in names}
+    for name, part in parts.items():
+        owner, attribute = (part, "forward") if isinstance(part, nn.Module) else (network, name)
+        function = getattr(owner, attribute)
+        object.__setattr__(owner, attribute, _clocked(function, names[name], device, stages))
+    try:
+        yield
+    finally:
+        for name, part in parts.items():
+            owner, attribute = (part, "forward") if isinstance(part, nn.Module) else (network, name)
+            object.__delattr__(owner, attribute)
+
+
+@contextmanager
+def _timed_masks(device: torch.device, stages: dict[str, Stage]) -> Iterator[None]:
+    """The paper's masks come from a function of its module."""
+    from oaccdepth import network as module
+
+    module.occlusion_mask = _clocked(occlusion_mask, "mask generation", device, stages)
+    try:
+        yield
+    finally:
+        module.occlusion_mask = occlusion_mask
+
+
+def _clocked(
+    function: Callable[..., Any], name: str, device: torch.device, stages: dict[str, Stage]
+) -> Callable[..., Any]:
+    def run(*arguments: Any, **named: Any) -> Any:
+        stage = stages.setdefault(name, Stage())
+        memory = Memory(device)
+        synchronize(device)
+        started = time.perf_counter()
+        result = function(*arguments, **named)
+        synchronize(device)
+        stage.seconds += time.perf_counter() - started
+        stage.peak_bytes = max(stage.peak_bytes, memory.read())
+        return result
+
+    return run
+
+
+@torch.no_grad()
+def count_macs(network: FastNet | OACCNet, device: torch.device) -> float:
+    """Multiply-adds per pixel of an estimate, counted while a small picture is estimated."""
+    margin = network.config.margin if isinstance(network, FastNet) else 0
+    views = torch.rand(1, *network.config.grid, *[MACS_SIDE + 2 * margin] * 2, device=device)
+    counter = FlopCounterMode(display=False)
+    with counter:
+        network(views)
+    return counter.get_total_flops() / 2 / MACS_SIDE**2
+
+
+@torch.inference_mode()
+def compare_cost_construction(side: int = 128, device: str = "auto") -> dict[str, float]:
+    """Seconds of the paper's last table: shift-and-concat against the cost constructor.
+
+    Features of 9x9 views of side x side px to the volume that is aggregated. Shift-and-concat
+    shifts every view for every disparity, joins them, and maps them to as many channels.
+    """
+    torch_device = choose_device(device)
+    network = checkpoint.create("paper").eval().to(torch_device)
+    assert isinstance(network, OACCNet)
+    views = torch.rand(1, *network.config.grid, side, side, device=torch_device)
+    features = network.extract_features(views)
+    weight, bias = network.fused_weight(network.config.grid)
+
+    def constructed() -> Tensor:
+        return network.construct_cost(features, torch.ones_like(views), torch.ones_like(views))
+
+    def shifted() -> Tensor:
+        return shift_and_concat(features, network.config.levels, weight, bias)
+
+    return {
+        "cost constructor": _seconds(constructed, torch_device),
+        "shift-and-concat": _seconds(shifted, torch_device),
+    }
+
+
+def shift_and_concat(features: Tensor, levels: range, weight: Tensor, bias: Any) -> Tensor:
+    """The usual way (Eq. 2 and 3): a copy of every view's features for every disparity."""
+    _, rows, columns, _, h, w = features.shape
+    margin = max(abs(level) for level in levels) * (rows // 2)
+    padded = F.pad(features, (margin,) * 4)
+    volume = []
+    for level in levels:
+        shifted = []
+        for u in range(rows):
+            for v in range(columns):
+                top, left = margin + (rows // 2 - u) * level, margin + (columns // 2 - v) * level
+                shifted.append(padded[:, u, v, :, top : top + h, left : left + w])
+        joined = torch.cat(shifted, 1)  # (b, u*v*c, h, w)
+        volume.append(F.conv2d(joined, weight[:, :, None, None], bias))
+    return torch.stack(volume, 2)
+
+
+def _seconds(function: Callable[[], Tensor], device: torch.device, runs: int = 3) -> float:
+    """The best of a few runs, after one to prepare."""
+    function()
+    synchronize(device)
+    times = []
+    for _ in range(runs):
+        started = time.perf_counter()
+        function()
+        synchronize(device)
+        times.append(time.perf_counter() - started)
+    return min(times)

@@ -1,0 +1,89 @@
+"""`oaccdepth benchmark`: how long the networks take here, stage by stage."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from oaccdepth.commands import AsJson, Device, Quiet, progress_bar, results
+
+if TYPE_CHECKING:
+    from oaccdepth.benchmark import Benchmark
+
+PRESETS = ("fast", "paper")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(benchmark)
+
+
+def benchmark(
+    preset: Annotated[
+        list[str] | None,
+        typer.Option("--preset", metavar="NAME", help="fast or paper; both if not given."),
+    ] = None,
+    size: Annotated[int, typer.Option("--size", min=32, help="Side of the views [px].")] = 512,
+    device: Device = "auto",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Measure seconds and memory of every stage, and count the arithmetic.
+
+    All presets estimate the same random light field of 9x9 views in the same run; reading and
+    writing files is not included. The paper's network takes minutes on a CPU: try --size 128 first.
+    """
+    from oaccdepth.benchmark import compare_cost_construction, run_benchmark
+
+    presets = preset or list(PRESETS)
+    with progress_bar(quiet) as report:
+        measured = run_benchmark(presets, size, device, report)
+        construction = compare_cost_construction(min(size, 128), device)
+    if as_json:
+        content = {"benchmarks": [asdict(one) for one in measured], "construction": construction}
+        typer.echo(json.dumps(content, indent=2))
+        return
+    show(measured, construction)
+
+
+def show(measured: list[Benchmark], construction: dict[str, float]) -> None:
+    """Print the tables."""
+    console = results()
+    for one in measured:
+        console.print(_stage_table(one))
+    by_name = {one.preset: one.seconds for one in measured}
+    if set(PRESETS) <= by_name.keys():
+        ratio = by_name["paper"] / by_name["fast"]
+        console.print(f"fast is {ratio:.1f} times faster than paper, in this run.")
+    slower = construction["shift-and-concat"] / construction["cost constructor"]
+    console.print(
+        "Cost construction of the paper's network: "
+        + ", ".join(f"{name} {seconds:.3f} s" for name, seconds in construction.items())
+        + f" ({slower:.1f} times as long)."
+    )
+
+
+def _stage_table(one: Benchmark) -> Table:
+    rows, columns = one.grid
+    title = (
+        f"{one.preset}: {rows}x{columns} views of {one.side}x{one.side} px, {one.device}, "
+        f"{one.threads} threads"
+    )
+    table = Table(title=title, title_justify="left")
+    table.add_column("stage")
+    for heading in ("seconds", "peak memory"):
+        table.add_column(heading, justify="right")
+    for name, stage in one.stages.items():
+        table.add_row(name, f"{stage.seconds:.2f}", _mebibytes(stage.peak_bytes))
+    table.add_section()
+    table.add_row("total", f"{one.seconds:.2f}", _mebibytes(one.peak_bytes))
+    table.caption = f"{one.parameters:,} parameters, {one.macs / 1e9:,.0f} GMAC"
+    return table
+
+
+def _mebibytes(value: Any) -> str:
+    return f"{value / 2**20:,.0f} MiB" if value else ""

@@ -1,0 +1,86 @@
+"""The benchmark measures what it says: stages, arithmetic, memory."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from oaccdepth import checkpoint
+from oaccdepth.benchmark import (
+    count_macs,
+    load_preset,
+    measure,
+    random_light_field,
+    shift_and_concat,
+)
+from oaccdepth.errors import InvalidOption
+from oaccdepth.fast import FastNet
+from oaccdepth.network import OACCNet, OACCNetConfig
+
+CPU = torch.device("cpu")
+
+
+def test_arithmetic_of_the_papers_network():
+    """method.md: features 0.87 TMAC, twice 0.10 + 11.62 for cost and aggregation, at 512 px.
+
+    The cost constructor and the 1x1x1 after it are one map here, so a little less than that.
+    """
+    macs = count_macs(OACCNet().eval(), CPU) * 512 * 512
+    assert macs == pytest.approx(24.3e12, rel=0.03)
+
+
+def test_the_fast_network_needs_a_hundredth():
+    fast, paper = count_macs(FastNet().eval(), CPU), count_macs(OACCNet().eval(), CPU)
+    assert fast < 0.01 * paper
+
+
+def test_stages_add_up_and_leave_no_trace():
+    loaded = load_preset("fast", CPU)
+    result = measure("fast", loaded, random_light_field(64), CPU, lambda stage, fraction: None)
+    assert sum(stage.seconds for stage in result.stages.values()) == pytest.approx(result.seconds)
+    assert all(stage.seconds > 0 for stage in result.stages.values())
+    assert set(result.stages) == {
+        "cost construction",
+        "aggregation",
+        "masks and cost construction, later passes",
+        "aggregation, later passes",
+        "everything else",
+    }
+    assert result.peak_bytes > 50e6
+    assert "sweep" not in vars(loaded.network)
+    assert "forward" not in vars(loaded.network.hourglass)
+
+
+def test_shift_and_concat_is_the_cost_constructor():
+    torch.manual_seed(0)
+    network = OACCNet(
+        OACCNetConfig(feature_blocks=1, matching_channels=4, cost_channels=8, volume_channels=4)
+    ).eval()
+    views = torch.rand(1, 9, 9, 24, 40)
+    with torch.no_grad():
+        features = network.extract_features(views)
+        weight, bias = network.fused_weight((9, 9))
+        expected = network.construct_cost(features, torch.ones_like(views), None)
+        volume = shift_and_concat(features, network.config.levels, weight, bias)
+        torch.testing.assert_close(
+            network.aggregation.squeeze.finish(volume), expected, atol=1e-4, rtol=1e-4
+        )
+
+
+def test_the_command_prints_json(run):
+    result = run("benchmark", "--preset", "fast", "--size", "48", "--device", "cpu", "--json", "-q")
+    content = json.loads(result.stdout)
+    assert content["benchmarks"][0]["preset"] == "fast"
+    assert content["benchmarks"][0]["seconds"] > 0
+    assert content["construction"]["shift-and-concat"] > 0
+
+
+def test_an_unknown_preset(run):
+    result = run("benchmark", "--preset", "huge")
+    assert result.exit_code == 1
+    assert result.stderr == "error: --preset huge: no such network. Known: fast, paper.\n"
+    with pytest.raises(InvalidOption):
+        load_preset("huge", CPU)
+    assert set(checkpoint.KINDS) == {"fast", "paper"}
