@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import json
 
 import h5py
@@ -15,7 +14,6 @@ from oaccdepth import readers
 from oaccdepth.errors import (
     InvalidLightField,
     InvalidOption,
-    MissingDependency,
     UnknownFormat,
     UnreadableFile,
 )
@@ -308,7 +306,7 @@ def test_mat_without_a_light_field(tmp_path):
     )
     fails(InvalidLightField, path, message)
     files.matlab_73(path, {"label": np.zeros((20, 30))})
-    fails(InvalidLightField, path, message.replace("20 x 30, n 1 x 1", "30 x 20"))
+    fails(InvalidLightField, path, message.replace(", n 1 x 1", ""))
 
 
 def test_truncated_mat(tmp_path, views):
@@ -323,27 +321,6 @@ def test_truncated_mat(tmp_path, views):
         fails(UnreadableFile, path, f"{path}: {message} Copy it again.")
     path.write_bytes(b"")
     fails(UnreadableFile, path, f"{path}: damaged or not a MATLAB file. Copy it again.")
-
-
-def test_old_mat_without_scipy(tmp_path, views, monkeypatch):
-    path = tmp_path / "a.mat"
-    scipy.io.savemat(path, {"LF": views})
-    original = builtins.__import__
-
-    def without_scipy(name, *arguments, **keywords):
-        if name.startswith("scipy"):
-            raise ImportError(name)
-        return original(name, *arguments, **keywords)
-
-    monkeypatch.setattr(builtins, "__import__", without_scipy)
-    fails(
-        MissingDependency,
-        path,
-        f"{path}: MATLAB files before version 7.3 need SciPy. "
-        'Install it with: pip install "oaccdepth[mat]".',
-    )
-    files.matlab_73(path, {"LF": views})
-    readers.read(path)
 
 
 def test_damaged_numpy_files(tmp_path, views):
@@ -529,5 +506,5 @@ def test_damaged_ground_truth(tmp_path, views):
         "expected one disparity map (height, width)."
     )
     (tmp_path / "2_2_disparity.npy").write_bytes(b"?")
-    with pytest.raises(UnreadableFile, match="not a readable NPY file"):
+    with pytest.raises(UnreadableFile, match="damaged or not a NumPy file"):
         readers.read_ground_truth(tmp_path)

@@ -51,7 +51,7 @@ def read(path: Path | str, options: ReadOptions = ReadOptions()) -> LightField:
 
     Raises
     ------
-    UnreadableFile, UnknownFormat, InvalidLightField, InvalidOption, MissingDependency
+    UnreadableFile, UnknownFormat, InvalidLightField, InvalidOption
         One sentence on what is wrong, what was expected and what to do.
     """
     path = Path(path)

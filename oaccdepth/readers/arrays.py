@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tokenize
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -38,6 +40,7 @@ DAMAGED = (
     MemoryError,
     RuntimeError,  # an encrypted archive
     NotImplementedError,
+    tokenize.TokenError,
     zipfile.BadZipFile,
     zlib.error,
 )
@@ -67,11 +70,17 @@ def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
 
 @contextmanager
 def _mapped(path: Path) -> Iterator[Any]:
+    yield map_array(path)
+
+
+def map_array(path: Path) -> Array:
+    """Map the array of an .npy file into memory, without reading it."""
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about files of Python 2
+            return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except DAMAGED as error:
         raise _damaged(path) from error
-    yield array
 
 
 def _open_archive(path: Path, options: ReadOptions) -> ViewGrid:

@@ -6,12 +6,10 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-
-from oaccdepth.errors import UnreadableFile
 from oaccdepth.lightfield import FloatArray
 from oaccdepth.pfm import read_pfm
 from oaccdepth.readers import matlab
+from oaccdepth.readers.arrays import map_array
 from oaccdepth.readers.values import as_map
 
 Read = Callable[[], FloatArray]
@@ -46,8 +44,4 @@ def read_disparity(path: Path) -> FloatArray:
         return read_pfm(path)
     if path.suffix == ".mat":
         return as_map(matlab.read_map(path), path)
-    try:
-        values = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError, SyntaxError) as error:
-        raise UnreadableFile(f"{path}: not a readable NPY file. Copy it again.") from error
-    return as_map(values, path)
+    return as_map(map_array(path), path)

@@ -81,8 +81,13 @@ def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
     return grid
 
 
-def choose_dataset(path: Path, datasets: list[Dataset], options: ReadOptions) -> Dataset:
-    """Choose the array that holds the views: by its name, or the largest one of enough axes."""
+def choose_dataset(
+    path: Path, datasets: list[Dataset], options: ReadOptions, is_reversed: bool = False
+) -> Dataset:
+    """Choose the array that holds the views: by its name, or the largest one of enough axes.
+
+    `is_reversed`: a message shows the axes in MATLAB's order, the reverse of ours.
+    """
     numeric = [dataset for dataset in datasets if dataset.is_numeric]
     fewest_axes = 3 if options.axes else 4
     arrays = [dataset for dataset in numeric if len(dataset.shape) >= fewest_axes]
@@ -94,7 +99,8 @@ def choose_dataset(path: Path, datasets: list[Dataset], options: ReadOptions) ->
     if fives or arrays:
         return max(fives or arrays, key=lambda dataset: dataset.bytes_claimed)
     held = ", ".join(
-        f"{dataset.name} {' x '.join(map(str, dataset.shape)) or 'scalar'}"
+        f"{dataset.name} "
+        + (" x ".join(map(str, dataset.shape[:: -1 if is_reversed else 1])) or "scalar")
         for dataset in numeric[:3]
     )
     raise InvalidLightField(

@@ -1,23 +1,20 @@
 """MATLAB files: LFToolbox's *__Decoded.mat, EPFL, INRIA, BasicLFSR, matlab-tools' LF.mat, others.
 
-Version 7.3 is HDF5 with the axes reversed, and is read piece by piece; older versions need SciPy
-and are read whole.
+Version 7.3 is HDF5 with the axes reversed; older versions have a format of their own.
 """
 
 from __future__ import annotations
 
-import struct
-import zlib
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from oaccdepth.errors import InvalidLightField, MissingDependency, UnreadableFile
+from oaccdepth.errors import UnreadableFile
 from oaccdepth.lightfield import Array
 from oaccdepth.options import ReadOptions
-from oaccdepth.readers.axes import Open, array_grid, choose_axes, loaded_once
+from oaccdepth.readers import matlab5
+from oaccdepth.readers.axes import array_grid, choose_axes, loaded_once
 from oaccdepth.readers.grid import ViewGrid
 from oaccdepth.readers.hdf5 import choose_dataset
 from oaccdepth.readers.hdf5_file import (
@@ -32,23 +29,7 @@ from oaccdepth.readers.hdf5_file import (
 NAME = "matlab"
 EXTENSIONS: tuple[str, ...] = (".mat",)
 SIGN = "MATLAB file with an array of views: LFToolbox *__Decoded.mat, EPFL, INRIA, LF, lightField"
-EXTRA = "mat"  # for versions before 7.3
-
-MOST_BYTES = 8 << 30  # of an array that can only be read whole
-# What SciPy raises on damaged files.
-DAMAGED = (
-    OSError,
-    ValueError,
-    TypeError,
-    LookupError,
-    ArithmeticError,
-    AttributeError,
-    MemoryError,
-    EOFError,
-    RuntimeError,
-    struct.error,
-    zlib.error,
-)
+EXTRA = ""
 
 
 def detect(path: Path) -> bool:
@@ -59,38 +40,26 @@ def detect(path: Path) -> bool:
 def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
     """Find the array that holds the views."""
     if is_hdf5(path):
+        version = "7.3"
         with open_file(path) as file:
-            dataset = choose_dataset(path, list_datasets(file), options)
+            dataset = choose_dataset(path, list_datasets(file), options, is_reversed=True)
         check_storage(path, dataset)
-        grid = _array_grid(
-            path, dataset, options, dataset_opener(path, dataset.name), reversed_=True
-        )
-        return replace(grid, may_be_linear=True, vignetted=_is_lytro(grid.shape))
-    dataset = choose_dataset(path, _list_variables(path), options)
-    if dataset.bytes_claimed > MOST_BYTES:
-        raise InvalidLightField(
-            f"{path}: {dataset.name} needs {dataset.bytes_claimed / (1 << 30):.1f} GiB at once. "
-            "Save it with -v7.3, which is read piece by piece."
-        )
-    opened = loaded_once(lambda: _load_variable(path, dataset.name))
-    grid = _array_grid(path, dataset, options, opened, reversed_=False)
-    return replace(grid, may_be_linear=True, vignetted=_is_lytro(grid.shape))
-
-
-def _array_grid(
-    path: Path, dataset: Dataset, options: ReadOptions, opened: Open, reversed_: bool
-) -> ViewGrid:
-    axes = choose_axes(dataset.shape, f"{path}, {dataset.name}", options.axes, matlab=reversed_)
-    shown = axes[::-1] if reversed_ else axes
-    version = "7.3" if reversed_ else "5"
+        opened = dataset_opener(path, dataset.name)
+    else:
+        version = "5"
+        dataset = choose_dataset(path, matlab5.list_arrays(path), options, is_reversed=True)
+        opened = loaded_once(lambda: matlab5.load_array(path, dataset.name))
+    axes = choose_axes(dataset.shape, f"{path}, {dataset.name}", options.axes, matlab=True)
+    shown = axes[::-1]
     reason = f"MATLAB {version} file with {dataset.name} ({shown})"
     grid = array_grid(opened, dataset.shape, axes, options, str(path), reason)
-    return replace(grid, orientation="presumed" if shown == "uvhwc" else "unknown")
-
-
-def _is_lytro(shape: tuple[int, int]) -> bool:
-    """Lytro cameras give about 11 to 15 views per axis, of which the outer ones are dark."""
-    return all(10 <= size <= 15 for size in shape)
+    return replace(
+        grid,
+        orientation="presumed" if shown == "uvhwc" else "unknown",
+        may_be_linear=True,
+        # Lytro cameras give about 11 to 15 views per axis, of which the outer ones are dark.
+        vignetted=all(10 <= size <= 15 for size in grid.shape),
+    )
 
 
 def read_map(path: Path) -> Array:
@@ -99,7 +68,7 @@ def read_map(path: Path) -> Array:
         with open_file(path) as file:
             name = _choose_map(path, list_datasets(file))
             return np.asarray(file[name][()]).T
-    return _load_variable(path, _choose_map(path, _list_variables(path)))
+    return matlab5.load_array(path, _choose_map(path, matlab5.list_arrays(path))).T
 
 
 def _choose_map(path: Path, datasets: list[Dataset]) -> str:
@@ -110,70 +79,3 @@ def _choose_map(path: Path, datasets: list[Dataset]) -> str:
             f"{path}: holds {len(maps)} maps, expected one disparity map (height, width)."
         )
     return (named or maps)[0].name
-
-
-def _list_variables(path: Path) -> list[Dataset]:
-    """Names and shapes in an older file, without loading it."""
-    scipy_io = _import_scipy(path)
-    try:
-        found = scipy_io.whosmat(path)
-    except (*DAMAGED, scipy_io.matlab.MatReadError) as error:
-        raise _damaged(path) from error
-    return [
-        Dataset(
-            name,
-            tuple(int(size) for size in shape),
-            kind in SIZES,
-            _product(shape) * SIZES.get(kind, 1),
-            0,
-        )
-        for name, shape, kind in found
-    ] + _list_struct(path, found)
-
-
-SIZES = {
-    "double": 8, "single": 4, "logical": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2,
-    "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
-}  # fmt: skip
-
-
-def _product(shape: tuple[int, ...]) -> int:
-    result = 1
-    for size in shape:
-        result *= max(0, int(size))
-    return result
-
-
-def _list_struct(path: Path, found: list[Any]) -> list[Dataset]:
-    """matlab-tools' struct LF holds the array LF.LF; fields are known once it is loaded."""
-    if not any(name == "LF" and kind == "struct" for name, _, kind in found):
-        return []
-    values = _load_variable(path, "LF/LF")
-    return [Dataset("LF/LF", values.shape, values.dtype.kind in "biuf", values.nbytes, 0)]
-
-
-def _load_variable(path: Path, name: str) -> Array:
-    outer, _, inner = name.partition("/")
-    scipy_io = _import_scipy(path)
-    try:
-        values = scipy_io.loadmat(path, variable_names=[outer])[outer]
-        if inner:
-            values = values[inner].item()
-        return np.asarray(values)
-    except (*DAMAGED, scipy_io.matlab.MatReadError) as error:
-        raise _damaged(path) from error
-
-
-def _import_scipy(path: Path) -> Any:
-    try:
-        import scipy.io
-    except ImportError as error:
-        raise MissingDependency(
-            f"{path}: MATLAB files before version 7.3 need SciPy. "
-            'Install it with: pip install "oaccdepth[mat]".'
-        ) from error
-    return scipy.io
-
-
-def _damaged(path: Path) -> UnreadableFile:
-    return UnreadableFile(f"{path}: damaged or not a MATLAB file. Copy it again.")
