@@ -14,6 +14,7 @@ from rich.table import Table
 
 from oaccdepth.commands import AsJson, configure_logging, messages, plural, results
 from oaccdepth.errors import InvalidOption
+from oaccdepth.metrics import BORDER
 
 if TYPE_CHECKING:
     from oaccdepth.evaluation import Evaluation
@@ -59,7 +60,7 @@ def evaluate(
     prediction: Prediction,
     ground_truth: GroundTruth = None,
     dataset: Dataset = None,
-    border: Border = 15,
+    border: Border = BORDER,
     error_maps: ErrorMaps = None,
     as_json: AsJson = False,
     as_csv: Annotated[
