@@ -174,6 +174,7 @@ def test_damaged_bytes(prepare, name, changes):
     views=st.none() | st.tuples(st.integers(1, 9), st.integers(1, 9)),
     ending=st.sampled_from(["npy", "npz", "h5", "mat"]),
 )
+@example(shape=[0, 0, 0], kind="u1", axes=None, views=None, ending="npy")
 def test_arrays_of_any_shape(tmp_path_factory, shape, kind, axes, views, ending):
     if np.prod(shape) > 1e6:
         return

@@ -264,7 +264,7 @@ def square_of(span: int, count: int) -> tuple[int, int] | None:
 
     A few may be missing, also at the end; more than one in ten is no grid that we can infer.
     """
-    side = math.isqrt(span - 1) + 1
+    side = math.isqrt(max(0, span - 1)) + 1
     if side < 3 or count < 0.9 * side * side or side > LARGEST_GRID:
         return None
     return side, side
