@@ -178,12 +178,17 @@ def demo_folder(scene_folder, tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_examples_on_the_demo_scene_run(path, run, demo_folder):
-    lines = [words for language, text in fences(path) if language in SHELL for words in calls(text)]
-    lines = [words for words in lines if DEMO_SCENE in words]
-    if not lines:
-        pytest.skip("no such examples")
+def on_the_demo_scene():
+    """Name of a document -> its calls that work on the demo's scene, in their order."""
+    found = {}
+    for name, words in examples(SHELL):
+        if DEMO_SCENE in words:
+            found.setdefault(name, []).append(words)
+    return found
+
+
+@pytest.mark.parametrize("lines", on_the_demo_scene().values(), ids=list(on_the_demo_scene()))
+def test_examples_on_the_demo_scene_run(lines, run, demo_folder):
     for words in lines:
         for option in ("-o", "--output"):
             if option in words:  # as a user's folders are there
