@@ -261,12 +261,13 @@ def test_the_exposed_centre_of_an_even_array(tmp_path, bright):
 def test_dark_corners_are_masked(tmp_path):
     views, _ = files.vignetted((15, 15), (48, 48), 99)
     views[4, 4, :20, :20] = 0
+    views[5, 5, 16:32, 16:32] = 0  # inside: something black in the scene
     files.pairs(tmp_path / "a", views, "viewpoints_15px/{:02d}_{:02d}.png")
     found = readers.read(tmp_path / "a")
     assert found.valid is not None
     assert not found.valid[1, 1, :16, :16].any()
     assert found.valid[1, 1, 32:, 32:].all()
-    assert found.valid[4, 4].all()
+    assert found.valid[4, 4].all() and found.valid[2, 2].all()
     assert "1 view with dark parts, masked out." in found.notes
 
 

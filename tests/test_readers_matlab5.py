@@ -32,7 +32,13 @@ def test_arrays_of_every_type(tmp_path, kind, compressed):
 @pytest.mark.parametrize("compressed", [False, True])
 def test_structs(tmp_path, compressed):
     path = tmp_path / "a.mat"
-    inner = {"f": 3.5, "big": np.zeros((200, 300)), "LF": np.arange(24).reshape(2, 3, 4), "name": "x", "deep": {"a": 1}}
+    inner = {
+        "f": 3.5,
+        "big": np.zeros((200, 300)),
+        "LF": np.arange(24).reshape(2, 3, 4),
+        "name": "x",
+        "deep": {"a": 1},
+    }
     scipy.io.savemat(path, {"LF": inner, "z": np.eye(3)}, do_compression=compressed)
     names = {array.name: array.shape for array in matlab5.list_arrays(path)}
     assert names == {"LF/f": (1, 1), "LF/big": (300, 200), "LF/LF": (4, 3, 2), "z": (3, 3)}

@@ -42,7 +42,7 @@ def _print_table(
     for heading in ("", "format", "recognised by", "extra"):
         table.add_column(heading, no_wrap=heading != "recognised by")
     for row in read:
-        extra = escape(f"[{row['extra']}]") if row["extra"] else ""
+        extra = escape(f"[{row['extra']}]") if row["extra"] else "none"
         table.add_row("read", row["format"], row["recognised_by"], extra)
     for row in refused:
         table.add_row("refused", row["format"], row["recognised_by"], "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def assemble(path: Path, grid: ViewGrid, options: ReadOptions, format_name: str)
     return LightField(
         views=stack.views,
         valid=_simplest(stack.valid),
-        source=path.name or path.resolve().name,
+        source=Path(os.path.abspath(path)).name,
         format=format_name,
         reason=grid.reason,
         camera=_wider(grid.camera, options.stride),
@@ -219,7 +220,7 @@ def _apply_gamma(views: Array, grid: ViewGrid, options: ReadOptions) -> list[str
     gamma = options.gamma
     if gamma is None:
         rows, columns = views.shape[:2]
-        is_candidate = grid.may_be_linear and views.dtype != np.uint8
+        is_candidate = grid.may_be_linear and views.dtype == np.uint16  # as decoders write
         gamma = values.choose_gamma(views[rows // 2, columns // 2]) if is_candidate else 1.0
         note = f"Dark, linear values: display gamma {gamma:g} applied (--gamma 1 keeps them)."
     else:

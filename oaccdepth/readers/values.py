@@ -7,6 +7,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from oaccdepth.errors import InvalidLightField, UnreadableFile
 from oaccdepth.lightfield import LARGEST_VALUE, Array, BoolArray, FloatArray, as_grey
@@ -159,17 +160,27 @@ def apply_gamma(views: Array, gamma: float) -> None:
 
 
 def exposed_pixels(view: Array, centre: Array) -> BoolArray:
-    """Where a view (h, w, c) is exposed, compared with the centre view in cells of a few pixels."""
+    """Where a view (h, w, c) is exposed: not in corners that are dark but for the centre view.
+
+    Brightness is compared in cells of a few pixels.
+    """
     height, width = view.shape[:2]
     cells = max(1, round(width / CELL)), max(1, round(height / CELL))
     mine, theirs = (
         cv2.resize(as_grey(picture), cells, interpolation=cv2.INTER_AREA)
         for picture in (view, centre)
     )
-    dark = (mine < DARK * theirs).astype(np.uint8)
+    dark = _touching_corners((mine < DARK * theirs).astype(np.uint8))
     return np.asarray(
         cv2.resize(dark, (width, height), interpolation=cv2.INTER_NEAREST) == 0, dtype=np.bool_
     )
+
+
+def _touching_corners(dark: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Keep the dark regions that reach a corner; others belong to the scene."""
+    _, labels = cv2.connectedComponents(dark)
+    corners = set(labels[[0, 0, -1, -1], [0, -1, 0, -1]].tolist()) - {0}
+    return np.isin(labels, list(corners)).astype(np.uint8)
 
 
 def as_map(values: Array, path: Path) -> FloatArray:
