@@ -209,8 +209,18 @@ def augment(patch: Patch, rng: np.random.Generator) -> Patch:
     views = add_noise(views, rng)
     np.clip(views, 0, 1, out=views)
     views[absent] = ABSENT
+    end_frame(views, (views.shape[-1] - truth.shape[-1]) // 2, rng)
     views[~choose_views(views.shape[:2], rng)] = ABSENT
     return Patch(np.ascontiguousarray(views), np.ascontiguousarray(truth), valid.copy())
+
+
+def end_frame(views: FloatArray, margin: int, rng: np.random.Generator) -> None:
+    """At times, let the pictures end where the patch does: small pictures are all border."""
+    sides = (np.s_[:margin, :], np.s_[-margin:, :], np.s_[:, :margin], np.s_[:, -margin:])
+    if rng.random() < 0.15:
+        for side in sides:
+            if rng.random() < 0.5:
+                views[(..., *side)] = ABSENT
 
 
 def turn(patch: Patch, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, BoolArray]:

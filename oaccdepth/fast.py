@@ -20,8 +20,8 @@ from torch.nn import functional as F
 
 from oaccdepth.network import LEAK, ConvNorm
 
-ABSENT = -1e6  # so far below 0 that the least of it in a bilinear sample is noticed
-SMALLEST_PRESENT = -1e-3
+ABSENT = -1.0
+SMALLEST_PRESENT = 0.0
 SMALLEST_ROOM = 0.02  # px between candidates at the very end of the reach
 SMALLEST_SUM = 0.1  # of masks over the views; below, nothing is seen and nothing is said
 RESIDUAL_GAIN = 4.0  # residuals are small; this brings them to the votes' size
@@ -201,7 +201,6 @@ class FastNet(nn.Module):
         """Every pass in turn; the last one's disparity is the answer."""
         first, context = self.first_pass(views)
         passes = [first]
-        views = grow_pictures(views)
         for _ in range((iterations or self.config.iterations) - 1):
             passes.append(self.refine(views, passes[-1], first, context))
         return passes
@@ -223,10 +222,7 @@ class FastNet(nn.Module):
     def refine(
         self, views: Tensor, last: PassState, first: PassState, context: Tensor
     ) -> PassState:
-        """One occlusion-aware, sub-pixel pass; the same weights serve every further one.
-
-        The views come from `grow_pictures`.
-        """
+        """One occlusion-aware, sub-pixel pass; the same weights serve every further one."""
         config = self.config
         candidates = self.choose_candidates(last)  # (b, n, h, w)
         x, from_masks, prior, mask = self.look_closer(views, candidates)
@@ -350,12 +346,13 @@ class FastNet(nn.Module):
         """
         config = self.config
         centre = self.centre(views)[:, None]  # (b, 1, h, w)
-        samples = warp(views, candidates, config.margin)  # (b, n, u*v, h, w)
+        samples = warp(views.clamp(min=0), candidates, config.margin)  # (b, n, u*v, h, w)
         b, n, num_views, h, w = samples.shape
         middle = samples[:, n // 2]
         mask = (1 - (middle - centre).abs()).clamp(min=0) ** config.decay  # Eq. 8
         mask[:, num_views // 2] = 1.0  # the centre view sees all of itself
-        mask *= middle >= SMALLEST_PRESENT
+        if bool(views.amin() < 0):
+            mask *= presence(views, candidates[:, n // 2, None], config.margin)
         num_full = config.grid[0] * config.grid[1]
         relative = mask * (num_full / mask.sum(1, keepdim=True).clamp(min=SMALLEST_SUM))
         evidence = views.new_empty(b, n, 2, num_views, h, w)
@@ -397,23 +394,20 @@ def silence(evidence: Tensor, samples: Tensor, num_full: int) -> None:
     evidence *= present * (num_full / present.sum((0, 1)).clamp(min=SMALLEST_SUM))
 
 
-def grow_pictures(views: Tensor, always: bool = False) -> Tensor:
-    """Continue each view by a pixel where it ends, for bilinear sampling.
+def presence(views: Tensor, disparity: Tensor, margin: int) -> Tensor:
+    """How much of each sample of `warp` (b, u*v, h, w) there is, at one disparity (b, 1, h, w).
 
-    A sample on the very edge of a picture has the pixel beyond it as its neighbour, with a weight
-    of zero but for rounding; that pixel must not be ABSENT, or chance decides whether it counts.
+    1 inside a picture, fading to 0 within half a pixel beyond its edge: were it a yes or a no,
+    rounding would decide for every sample that lies on the very edge.
     """
-    if not always and bool(views.amin() >= 0):
-        return views  # complete: spare the work
-    flat = views.flatten(0, 2)[:, None]
-    grown = F.max_pool2d(flat, 3, 1, 1)
-    return torch.where(flat < 0, grown, flat).view_as(views)
+    share = warp((views >= SMALLEST_PRESENT).to(views), disparity, margin)[:, 0]
+    return (2 * share - 1).clamp(min=0)
 
 
 def warp(views: Tensor, disparity: Tensor, margin: int) -> Tensor:
     """All views sampled where each disparity says that the centre pixel went (Eq. 6).
 
-    Disparity (b, n, h, w) to samples (b, n, u*v, h, w); bilinear; ABSENT where a view is.
+    Disparity (b, n, h, w) to samples (b, n, u*v, h, w), bilinear.
     """
     b, u, v, height, width = views.shape
     h, w = disparity.shape[2:]

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from oaccdepth import checkpoint
-from oaccdepth.coverage import Coverage, choose_coverage
+from oaccdepth.coverage import REACH, Coverage, choose_coverage
 from oaccdepth.disparity import DisparityMap, Pass, Provenance
 from oaccdepth.errors import DeviceUnavailable, InvalidLightField
 from oaccdepth.fast import FastNet
@@ -99,13 +99,20 @@ def estimate(
         loaded = LoadedWeights(loaded)
     clock = Clock(next(loaded.network.parameters()).device)
     with clock.stage("range"):
-        coverage = choose_coverage(light_field, options.disparity_range)
+        coverage = cover(light_field, loaded, options)
     sweeps, notes = run_sweeps(light_field, loaded, options, coverage, clock, report)
     with clock.stage("merging"):
         merged = merge_sweeps(light_field, sweeps, coverage.shears)
     clock.seconds["total"] = time.perf_counter() - started
     made_with = describe(light_field, loaded, options, coverage, clock, notes)
     return as_map(merged, light_field, options, coverage, made_with)
+
+
+def cover(light_field: LightField, loaded: LoadedWeights, options: EstimateOptions) -> Coverage:
+    """What to search; the authors' program, which `compat` reproduces, never shears."""
+    if loaded.compat == "authors" and options.disparity_range is None:
+        return Coverage((-REACH, REACH), "weights", (0,))
+    return choose_coverage(light_field, options.disparity_range)
 
 
 def check_size(light_field: LightField) -> None:
@@ -296,7 +303,7 @@ def plan(
     """Time and memory of an estimate, from timing a small part of the picture here and now."""
     check_size(light_field)
     loaded = load_network(options.weights, options.device)
-    coverage = choose_coverage(light_field, options.disparity_range)
+    coverage = cover(light_field, loaded, options)
     side = 192
     height, width = light_field.resolution
     corner = replace(
@@ -310,17 +317,17 @@ def plan(
     result = estimate(corner, small, network=loaded)
     area = math.prod(corner.resolution)
     scale = height * width / area * len(coverage.shears)
-    return Plan(result.made_with.seconds["total"] * scale, _memory(light_field, options), coverage)
+    memory = _memory(light_field, options, checkpoint.kind_of(loaded.network))
+    return Plan(result.made_with.seconds["total"] * scale, memory, coverage)
 
 
 def _corner(valid: Any, side: int) -> Any:
     return valid if valid is None or valid.ndim == 2 else valid[:, :, :side, :side]
 
 
-def _memory(light_field: LightField, options: EstimateOptions) -> int:
+def _memory(light_field: LightField, options: EstimateOptions, kind: str) -> int:
     """Bytes at the peak: libraries, the views, and what grows with picture and tile (measured)."""
     height, width = light_field.resolution
-    kind = "paper" if options.weights == "paper" else "fast"
     tile = min(options.tile or TILES[kind], max(height, width)) + 128
     region = min(tile, height + 8) * min(tile, width + 8)
     per_px = {"fast": (3200, 200), "paper": (30000, 120)}[kind]

@@ -1,6 +1,6 @@
 """The fast network for one tile, as ONNX: for runtimes that have no torch.
 
-Takes grey views (1, u, v, h + 2*margin, w + 2*margin) in [0, 1], ABSENT (-1e6) where there is no
+Takes grey views (1, u, v, h + 2*margin, w + 2*margin) in [0, 1], ABSENT (-1) where there is no
 picture, and gives disparity [px] and confidence, (1, h, w) each, after all passes.
 """
 
@@ -22,7 +22,7 @@ from oaccdepth.fast import (
     SMALLEST_PRESENT,
     SMALLEST_SUM,
     FastNet,
-    grow_pictures,
+    presence,
     warp,
 )
 from oaccdepth.output import replacing
@@ -37,9 +37,8 @@ class ExportedNetwork(FastNet):
         """Disparity and confidence after all passes, (1, h, w) each."""
         first, context = self.first_pass(views)
         last = first
-        grown = grow_pictures(views, always=True)
         for _ in range(iterations - 1):
-            last = self.refine(grown, last, first, context)
+            last = self.refine(views, last, first, context)
         return last.disparity, self.confidence(last, refined=iterations > 1)
 
     def sweep_evidence(self, views: Tensor) -> tuple[Tensor, Tensor]:
@@ -55,13 +54,14 @@ class ExportedNetwork(FastNet):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """As in FastNet."""
         centre = self.centre(views)[:, None]
-        samples = warp(views, candidates, self.config.margin)  # (b, n, u*v, h, w)
+        samples = warp(views.clamp(min=0), candidates, self.config.margin)  # (b, n, u*v, h, w)
         middle = samples[:, samples.shape[1] // 2]
         mask = (1 - (middle - centre).abs()).clamp(min=0) ** self.config.decay
         own = torch.zeros(middle.shape[1], device=views.device)
         own[len(own) // 2] = 1
         mask = torch.where(own[:, None, None] > 0, torch.ones_like(mask), mask)
-        mask = mask * (middle >= SMALLEST_PRESENT).to(mask)
+        at_middle = candidates[:, samples.shape[1] // 2, None]
+        mask = mask * presence(views, at_middle, self.config.margin)
         gain = self.config.refine_vote_gain
         evidence, votes = self._compared(samples, centre, gain, mask[:, None])
         num_full = self.config.grid[0] * self.config.grid[1]

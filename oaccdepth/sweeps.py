@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from oaccdepth.authors import estimate_like_authors
-from oaccdepth.fast import ABSENT, ALIGNMENT, FastNet, PassState, grow_pictures
+from oaccdepth.fast import ABSENT, ALIGNMENT, FastNet, PassState
 from oaccdepth.lightfield import LightField, as_grey
 from oaccdepth.network import OACCNet, PassResult
 from oaccdepth.tiling import Tile, plan_tiles
@@ -75,19 +75,17 @@ class Views:
     shear: int
     margin: int
     device: torch.device
-    _last: tuple[object, Tensor] | None = None  # passes over a single tile ask again and again
+    _last: tuple[Region, Tensor] | None = None  # passes over a single tile ask again and again
 
-    def region(self, region: Region, grown: bool = False) -> Tensor:
+    def region(self, region: Region) -> Tensor:
         """(1, u, v, h + 2*margin, w + 2*margin); ABSENT where there is no picture.
 
         A point of the centre view at (y, x) lies at (y - d*(u-uc), x - d*(v-vc)) of view (u, v);
         sampling shear*(u-uc) rows further up leaves a disparity of d - shear.
         """
-        if self._last is not None and self._last[0] == (region, grown):
-            return self._last[1]
-        tensor = grow_pictures(self._read(region)) if grown else self._read(region)
-        self._last = ((region, grown), tensor)
-        return tensor
+        if self._last is None or self._last[0] != region:
+            self._last = (region, self._read(region))
+        return self._last[1]
 
     def _read(self, region: Region) -> Tensor:
         rows, columns = self.light_field.grid
@@ -163,7 +161,7 @@ def sweep_fast(
         name = "first pass" if number == 0 else "refinement"
         for index, part in enumerate(tiles):
             with clock.stage("views"):
-                samples = views.region(part.region, grown=number > 0)
+                samples = views.region(part.region)
             with clock.stage(name):
                 if number == 0:
                     state, context = network.first_pass(samples)
@@ -255,8 +253,12 @@ def sweep_paper(
     views.margin = 0
     if compat == "authors":
         with clock.stage("passes"):
-            grey = views.region((slice(0, height), slice(0, width)))[0]
-            found = estimate_like_authors(network, grey.clamp(min=0), iterations, progress=report)
+            grey = views.region((slice(0, height), slice(0, width)))[0].cpu()
+            present = (grey >= 0).to(grey)
+            # without a validity the numerics are exactly theirs
+            validity = None if bool(present.all()) else present
+            grey = grey.clamp(min=0)
+            found = estimate_like_authors(network, grey, iterations, validity, progress=report)
     else:
         found = _paper_tiles(network, views, iterations, tile, clock, report)
     last = found[-1]

@@ -15,7 +15,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -78,6 +78,8 @@ class Trainer:
             self.network, _ = checkpoint.load(checkpoint.find_weights(options.initial))
         else:
             self.network = checkpoint.create(options.preset)
+        # what it is trained with is what it is used with, unless the user says otherwise
+        self.network.config = replace(self.network.config, iterations=options.iterations)
         self.network.to(device)
         self.average = copy.deepcopy(self.network).eval()
         self.optimiser = torch.optim.AdamW(

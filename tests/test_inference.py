@@ -12,7 +12,7 @@ from test_coverage import scene_between
 from oaccdepth import inference
 from oaccdepth.errors import DeviceUnavailable, InvalidLightField
 from oaccdepth.fast import FastConfig, FastNet
-from oaccdepth.inference import estimate, masks_from_disparity
+from oaccdepth.inference import LoadedWeights, estimate, masks_from_disparity
 from oaccdepth.lightfield import LightField
 from oaccdepth.network import OACCNet, OACCNetConfig
 from oaccdepth.options import EstimateOptions
@@ -178,3 +178,16 @@ def test_plan_foresees_time_and_memory(scene):
     plan = inference.plan(scene.light_field, EstimateOptions(device="cpu"))
     assert plan.seconds > 0
     assert plan.memory_bytes > scene.light_field.views.nbytes
+
+
+def test_converted_weights_give_the_authors_numerics(scene):
+    """No shear, whatever the range: their program has none."""
+    from oaccdepth.authors import estimate_like_authors
+
+    torch.manual_seed(0)
+    network = OACCNet(SMALL_PAPER).eval()
+    noise = np.random.default_rng(0).random((9, 9, 40, 48, 1)).astype(np.float32)
+    result = estimate(LightField(noise), network=LoadedWeights(network, compat="authors"))
+    expected = estimate_like_authors(network, torch.from_numpy(noise[..., 0]))[-1]
+    np.testing.assert_allclose(result.disparity, expected.disparity[0].numpy(), atol=1e-5)
+    assert result.made_with.range_source == "weights"
