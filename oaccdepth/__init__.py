@@ -1,11 +1,4 @@
-"""Disparity maps and occlusion masks from light fields.
-
-    import oaccdepth
-
-    light_field = oaccdepth.read("scenes/town")
-    result = oaccdepth.estimate(light_field)
-    oaccdepth.write(result, "out/town")
-"""
+"""Disparity maps and occlusion masks from light fields: `read`, `estimate`, `write`."""
 
 from typing import Any
 
@@ -24,6 +17,7 @@ __all__ = [
     "LightField",
     "OaccDepthError",
     "ReadOptions",
+    "__version__",
     "estimate",
     "read",
     "write",

@@ -8,14 +8,17 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from oaccdepth.version import __version__
 from oaccdepth.errors import OaccDepthError
+from oaccdepth.version import __version__
 
 # In the order of the help page. A command's module offers `register(app)`, and imports what is
 # heavy only inside the command, so that `--help` answers at once.
 COMMANDS = (
     "estimate",
     "masks",
+    "view",
+    "figure",
+    "refocus",
     "info",
     "demo",
     "batch",
@@ -25,6 +28,8 @@ COMMANDS = (
     "submission",
     "train",
     "weights",
+    "benchmark",
+    "export",
 )
 
 

@@ -39,7 +39,7 @@ class DisparityMap:
 
     disparity: FloatArray  # (h, w) [px]
     confidence: FloatArray  # (h, w) in [0, 1]
-    masks: FloatArray | None = None  # (u, v, h, w) in [0, 1]; 1: seen, 0: hidden, outside or missing
+    masks: FloatArray | None = None  # (u, v, h, w): 1 seen, 0 hidden, outside or missing
     passes: tuple[Pass, ...] = ()  # every pass, if kept
     evidence: FloatArray | None = None  # (d, h, w) probability over `levels`, if kept
     levels: tuple[float, ...] = ()  # disparities [px] of `evidence`

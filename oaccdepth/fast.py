@@ -413,11 +413,11 @@ def warp(views: Tensor, disparity: Tensor, margin: int) -> Tensor:
     h, w = disparity.shape[2:]
     # in the coordinates of grid_sample, where a picture reaches from -1 to 1
     unit_y, unit_x = 2 / (height - 1), 2 / (width - 1)
-    like = {"device": views.device, "dtype": views.dtype}
-    rows = (torch.arange(h, **like)[:, None] + margin) * unit_y - 1
-    columns = (torch.arange(w, **like) + margin) * unit_x - 1
-    step_y = (u // 2 - torch.arange(u, **like)).repeat_interleave(v)[:, None, None] * unit_y
-    step_x = (v // 2 - torch.arange(v, **like)).repeat(u)[:, None, None] * unit_x
+    rows, columns, us, vs = (torch.arange(side).to(views) for side in (h, w, u, v))
+    rows = (rows[:, None] + margin) * unit_y - 1
+    columns = (columns + margin) * unit_x - 1
+    step_y = (u // 2 - us).repeat_interleave(v)[:, None, None] * unit_y
+    step_x = (v // 2 - vs).repeat(u)[:, None, None] * unit_x
     pictures = views.reshape(b * u * v, 1, height, width)
     samples = []
     for d in disparity.unsqueeze(2).unbind(1):  # (b, 1, h, w)

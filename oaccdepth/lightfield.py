@@ -48,13 +48,13 @@ class LightField:
     """A grid of views of one scene, seen from a plane of camera positions.
 
     u runs down the camera rows, v across the columns; the centre view is (u // 2, v // 2). A point
-    at (y, x) of the centre view with disparity d lies at (y - d*(u-uc), x - d*(v-vc)) of view (u, v):
+    at (y, x) of the centre view with disparity d is at (y - d*(u-uc), x - d*(v-vc)) of view (u, v):
     the sign of the HCI ground truth; nearer is larger.
     """
 
     views: Array  # (u, v, h, w, c) uint8, uint16 or float32 in [0, 1]; c is 1 (grey) or 3 (RGB)
     valid: BoolArray | None = None  # (u, v) or (u, v, h, w): False where there is no picture
-    source: str = ""  # what it was read from, for messages and provenance: a name, never a full path
+    source: str = ""  # what it was read from: a name for messages, never a full path
     format: str = ""  # name of the reader
     reason: str = ""  # by what it was recognised
     camera: Camera | None = None

@@ -16,13 +16,13 @@ class ReadOptions:
     """How to turn a path into a light field, where the files do not say it themselves."""
 
     views: tuple[int, int] | None = None  # (u, v): grid of the file where it is not obvious
-    use_views: tuple[int, int] | None = None  # (u, v): how many central views to use; None: up to 9x9
+    use_views: tuple[int, int] | None = None  # (u, v): central views to use; None: up to 9x9
     stride: int = 1  # use every n-th view, counted from the centre
     transpose: bool = False  # exchange camera rows and columns
     flip_u: bool = False  # reverse the camera rows
     flip_v: bool = False  # reverse the camera columns
     check_orientation: bool = True  # detect and correct transposed or flipped axes
-    pattern: str | None = None  # regular expression with groups (row, column) or (index) of view names
+    pattern: str | None = None  # of view names, with groups (row, column) or (index)
     axes: str | None = None  # axis order of an array file, such as "uvhwc"
     gamma: float | None = None  # display gamma for linear pictures; None: measured
     layout: str | None = None  # of one picture with all views: mosaic, lenslet; None: measured

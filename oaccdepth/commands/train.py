@@ -48,7 +48,7 @@ def train(
     steps: Annotated[
         int | None, typer.Option(min=1, help="How many steps, instead of --minutes.")
     ] = TrainOptions.steps,
-    resume: Annotated[bool, typer.Option(help="Go on with a run that was stopped.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run.")] = False,
     validation: Annotated[
         Path | None,
         typer.Option(metavar="DATA", help="Scenes to score on; the best weights are kept."),
