@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 import reference
@@ -106,3 +107,14 @@ def test_convert_of_something_else(run, tmp_path):
         "OACC-Net checkpoint (OACC-Net.pth.tar, 9x9 views). Download it again.\n"
     )
     assert not target.exists()
+
+
+def test_the_model_card_tells_the_truth(run):
+    """weights/README.md holds what the bundled weights say of themselves, hash and scores."""
+    folder = Path(__file__).parent.parent / "weights"
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    card = text.split("fast` -->\n", 1)[1].split("<!-- /card -->", 1)[0]
+    result = run("weights", "card", "fast")
+    assert result.exit_code == 0
+    assert card == result.stdout
+    assert "| **mean** |" in card

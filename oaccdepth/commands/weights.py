@@ -24,6 +24,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(no_args_is_help=True, help="List, show and convert weights.")
     group.command("list")(list_weights)
     group.command("show")(show_weights)
+    group.command("card")(print_card)
     group.command("convert")(convert_weights)
     app.add_typer(group, name="weights")
 
@@ -59,6 +60,29 @@ def show_weights(file: File, as_json: AsJson = False) -> None:
     width = max(len(name) for name in facts) + 2
     for name, text in facts.items():
         typer.echo(f"{name:<{width}}{text}")
+
+
+def print_card(file: File) -> None:
+    """Print the facts of a model card as Markdown: weights/README.md holds them."""
+    from oaccdepth import checkpoint
+
+    facts = _describe(checkpoint.find_weights(file))
+    metadata = facts["metadata"]
+    scores = json.loads(metadata.get("scores", "{}"))
+    typer.echo(f"- `{facts['name']}.safetensors`, {facts['bytes']:,} bytes")
+    typer.echo(f"- SHA-256 `{facts['sha256']}`")
+    typer.echo(f"- network `{facts['network']}`, {facts['parameters']:,} parameters")
+    typer.echo(f"- {metadata.get('steps', '?')} steps in {metadata.get('hours', '?')} hours")
+    typer.echo(f"- passes: {json.loads(metadata['config'])['iterations']}")
+    typer.echo("\n| scene | MSE x100 | BadPix 0.07 |\n|---|---|---|")
+    for scene, score in scores.items():
+        typer.echo(f"| {scene} | {score['mse_100']:.3f} | {score['badpix_0070']:.2f} |")
+    if scores:
+        means = [
+            sum(score[name] for score in scores.values()) / len(scores)
+            for name in ("mse_100", "badpix_0070")
+        ]
+        typer.echo(f"| **mean** | **{means[0]:.3f}** | **{means[1]:.2f}** |")
 
 
 def convert_weights(source: Source, output: Output, overwrite: Overwrite = False) -> None:
