@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 
 from oaccdepth.errors import InvalidLightField
-from oaccdepth.fast import ABSENT
+from oaccdepth.evidence import ABSENT
 from oaccdepth.lightfield import Array, BoolArray, FloatArray, as_float
 from oaccdepth.readers import find, read, read_ground_truth
 from oaccdepth.synthetic import random_scene

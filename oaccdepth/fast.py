@@ -18,13 +18,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from oaccdepth.network import LEAK, ConvNorm
+from oaccdepth.evidence import (
+    SMALLEST_SUM,
+    compare,
+    interpolate_levels,
+    presence,
+    silence,
+    warp,
+)
+from oaccdepth.network import LEAK, ConvNorm, angular_patch
 
-ABSENT = -1.0
-SMALLEST_PRESENT = 0.0
 SMALLEST_ROOM = 0.02  # px between candidates at the very end of the reach
-SMALLEST_SUM = 0.1  # of masks over the views; below, nothing is seen and nothing is said
-RESIDUAL_GAIN = 4.0  # residuals are small; this brings them to the votes' size
 STRIP_SAMPLES = 1 << 21  # of evidence at a time outside of training: 16 MiB, about a core's cache
 ALIGNMENT = 8  # the hourglass halves the picture three times
 
@@ -362,73 +366,6 @@ class FastNet(nn.Module):
         return evidence.view(b * n, 2 * num_views, h, w), votes, mask, relative
 
 
-def angular_patch(views: Tensor, d: int, margin: int) -> Tensor:
-    """Every view sampled where the centre pixel goes at disparity d (Eq. 1): (b, u, v, h, w).
-
-    The sample of view (u, v) lies d*(u - uc) rows up and d*(v - vc) columns left. That is linear in
-    u and v, so the patch is a strided view of the array of views and nothing is copied: the paper's
-    dilated convolution, Eq. 4.
-    """
-    b, u, v, height, width = views.shape
-    sb, su, sv, sy, sx = views.stride()
-    start = views.storage_offset() + (margin + d * (u // 2)) * sy + (margin + d * (v // 2)) * sx
-    size = (b, u, v, height - 2 * margin, width - 2 * margin)
-    return views.as_strided(size, (sb, su - d * sy, sv - d * sx, sy, sx), start)
-
-
-def compare(samples: Tensor, centre: Tensor, gain: float, out: Tensor) -> None:
-    """Fill in residuals out[0] and votes out[1], both of the samples' shape."""
-    residual, votes = out[0], out[1]
-    torch.sub(samples, centre, out=residual)
-    torch.abs(residual, out=votes)
-    votes.mul_(gain).clamp_(max=1)
-    residual.mul_(RESIDUAL_GAIN).clamp_(-RESIDUAL_GAIN, RESIDUAL_GAIN)
-
-
-def silence(evidence: Tensor, samples: Tensor, num_full: int) -> None:
-    """Take absent samples (u, v, h, w) out of the evidence (2, u, v, h, w).
-
-    Dividing by the share of those present keeps the scale (Eq. 5).
-    """
-    present = (samples >= SMALLEST_PRESENT).to(samples)
-    evidence *= present * (num_full / present.sum((0, 1)).clamp(min=SMALLEST_SUM))
-
-
-def presence(views: Tensor, disparity: Tensor, margin: int) -> Tensor:
-    """How much of each sample of `warp` (b, u*v, h, w) there is, at one disparity (b, 1, h, w).
-
-    1 inside a picture, fading to 0 within half a pixel beyond its edge: were it a yes or a no,
-    rounding would decide for every sample that lies on the very edge.
-    """
-    share = warp((views >= SMALLEST_PRESENT).to(views), disparity, margin)[:, 0]
-    return (2 * share - 1).clamp(min=0)
-
-
-def warp(views: Tensor, disparity: Tensor, margin: int) -> Tensor:
-    """All views sampled where each disparity says that the centre pixel went (Eq. 6).
-
-    Disparity (b, n, h, w) to samples (b, n, u*v, h, w), bilinear.
-    """
-    b, u, v, height, width = views.shape
-    h, w = disparity.shape[2:]
-    # in the coordinates of grid_sample, where a picture reaches from -1 to 1
-    unit_y, unit_x = 2 / (height - 1), 2 / (width - 1)
-    rows, columns, us, vs = (torch.arange(side).to(views) for side in (h, w, u, v))
-    rows = (rows[:, None] + margin) * unit_y - 1
-    columns = (columns + margin) * unit_x - 1
-    step_y = (u // 2 - us).repeat_interleave(v)[:, None, None] * unit_y
-    step_x = (v // 2 - vs).repeat(u)[:, None, None] * unit_x
-    pictures = views.reshape(b * u * v, 1, height, width)
-    samples = []
-    for d in disparity.unsqueeze(2).unbind(1):  # (b, 1, h, w)
-        where = torch.stack([columns + step_x * d, rows + step_y * d], -1)  # (b, u*v, h, w, 2)
-        sampled = F.grid_sample(
-            pictures, where.flatten(0, 1), padding_mode="border", align_corners=True
-        )
-        samples.append(sampled.view(b, u * v, h, w))
-    return torch.stack(samples, 1)
-
-
 def answer(logits: Tensor, candidates: Tensor, features: Tensor, windowed: bool) -> PassState:
     """Disparity, spread and the features at the answer, from the logits of the candidates.
 
@@ -457,10 +394,3 @@ def join(parts: Sequence[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
     if len(parts) == 1:
         return parts[0]
     return tuple(torch.cat(strips, -2) for strips in zip(*parts, strict=True))
-
-
-def interpolate_levels(logits: Tensor, position: Tensor) -> Tensor:
-    """Logits (b, l, h, w) at fractional level positions (b, n, h, w), linear."""
-    low = position.floor().clamp(0, logits.shape[1] - 2)
-    index = low.long()
-    return torch.lerp(logits.gather(1, index), logits.gather(1, index + 1), position - low)

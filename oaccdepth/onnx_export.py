@@ -16,15 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from oaccdepth.errors import InvalidOption, MissingDependency
-from oaccdepth.fast import (
-    ALIGNMENT,
-    RESIDUAL_GAIN,
-    SMALLEST_PRESENT,
-    SMALLEST_SUM,
-    FastNet,
-    presence,
-    warp,
-)
+from oaccdepth.evidence import RESIDUAL_GAIN, SMALLEST_SUM, presence, warp
+from oaccdepth.fast import ALIGNMENT, FastNet
 from oaccdepth.output import replacing
 
 OPSET = 18
@@ -46,7 +39,7 @@ class ExportedNetwork(FastNet):
         config = self.config
         centre = self.centre(views)[:, None]
         samples = self._shifted(views)  # (1, l, u*v, h, w)
-        present = (samples >= SMALLEST_PRESENT).to(samples)
+        present = (samples >= 0).to(samples)
         return self._compared(samples, centre, config.vote_gain, present)
 
     def warp_evidence(

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from oaccdepth.authors import estimate_like_authors
-from oaccdepth.fast import ABSENT, ALIGNMENT, FastNet, PassState
+from oaccdepth.evidence import ABSENT
+from oaccdepth.fast import ALIGNMENT, FastNet, PassState
 from oaccdepth.lightfield import LightField, as_grey
 from oaccdepth.network import OACCNet, PassResult
 from oaccdepth.tiling import Tile, plan_tiles

@@ -7,15 +7,9 @@ import pytest
 import reference
 import torch
 
-from oaccdepth.fast import (
-    ABSENT,
-    RESIDUAL_GAIN,
-    FastConfig,
-    FastNet,
-    angular_patch,
-    interpolate_levels,
-    warp,
-)
+from oaccdepth.evidence import ABSENT, RESIDUAL_GAIN, interpolate_levels, presence, warp
+from oaccdepth.fast import FastConfig, FastNet
+from oaccdepth.network import angular_patch
 
 SMALL = FastConfig(channels=(16, 16, 16, 16), refine_channels=(16, 16, 16, 16))
 MARGIN = SMALL.margin
@@ -88,6 +82,16 @@ def test_warp_is_bilinear_sampling_at_equation_6():
         assert samples[n, u, v, y, x] == pytest.approx(expected, abs=1e-4)
 
 
+def test_samples_fade_at_the_edge_of_a_picture():
+    views = torch.full((1, 3, 3, H + 2 * MARGIN, W + 2 * MARGIN), ABSENT)
+    views[..., MARGIN:-MARGIN, MARGIN:-MARGIN] = 0.5
+    for shift, expected in [(0.0, 1.0), (0.25, 0.5), (0.5, 0.0), (2.0, 0.0)]:
+        there = presence(views, torch.full((1, 1, H, W), -shift), MARGIN)
+        right_view = there.view(3, 3, H, W)[1, 2]  # sampled `shift` to the right
+        torch.testing.assert_close(right_view[3, -1], torch.tensor(expected), atol=1e-4, rtol=0)
+        assert right_view[3, 5] == pytest.approx(1, abs=1e-4)
+
+
 def test_mask_of_a_refinement_is_equation_8():
     network, views = FastNet(SMALL), random_views()
     candidates = torch.zeros(1, 5, H, W) + torch.arange(-2, 3).view(1, 5, 1, 1) * 0.25 + 1
@@ -115,7 +119,7 @@ def test_absent_samples_change_nothing_whatever_they_hold():
     network, views = random_network(), random_views()
     views[0, 1, 2] = ABSENT
     other = views.clone()
-    other[0, 1, 2] = 2 * ABSENT
+    other[0, 1, 2] = 7 * ABSENT
     with torch.no_grad():
         assert torch.equal(network(views)[-1].disparity, network(other)[-1].disparity)
 

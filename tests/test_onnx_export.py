@@ -8,7 +8,7 @@ import torch
 
 from oaccdepth import checkpoint
 from oaccdepth.errors import InvalidOption
-from oaccdepth.fast import ABSENT
+from oaccdepth.evidence import ABSENT
 from oaccdepth.onnx_export import TileNetwork, export_onnx
 
 MARGIN = 16
