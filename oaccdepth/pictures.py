@@ -70,7 +70,7 @@ def with_colour_bar(
     panel = np.full((height, round(6.2 * line), 3), PAPER, np.uint8)
     left = line // 2
     panel[line : line + bar.shape[0], left : left + line] = bar
-    for value, label in _ticks(value_range, min(10, bar.shape[0] // (2 * line))):
+    for value, label in choose_ticks(value_range, min(10, bar.shape[0] // (2 * line))):
         part = (value_range[1] - value) / (value_range[1] - value_range[0])
         y = line + round(part * (bar.shape[0] - 1))
         cv2.line(panel, (left + line, y), (left + line + line // 4, y), (INK,) * 3)
@@ -126,7 +126,7 @@ def _bar(height: int, width: int, colormap: str) -> Picture:
     return np.repeat(_colours(colormap)[shades][:, None], width, axis=1)
 
 
-def _ticks(value_range: Range, max_number: int) -> list[tuple[float, str]]:
+def choose_ticks(value_range: Range, max_number: int) -> list[tuple[float, str]]:
     """Round values inside the range, at most about `max_number`, and how to write them."""
     low, high = value_range
     rough = (high - low) / max(max_number, 2)

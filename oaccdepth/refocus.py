@@ -8,6 +8,7 @@ a picture, and missing views, do not count.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -30,14 +31,14 @@ def refocus(light_field: LightField, disparity: float, aperture: float | None = 
     if aperture is not None and not aperture >= 0:
         raise InvalidOption(f"--aperture {aperture}: expected a radius of 0 or more view steps.")
     height, width = light_field.resolution
-    total = np.zeros((height, width, light_field.views.shape[4]), dtype=np.float64)
-    weight = np.zeros((height, width, 1), dtype=np.float64)
+    total = np.zeros((height, width, light_field.views.shape[4]), dtype=np.float32)
+    weight = np.zeros((height, width, 1), dtype=np.float32)
     for u, v, row, column in _views(light_field):
         if aperture is not None and np.hypot(row, column) > aperture + 1e-6:
             continue
         picture, seen = _picture(light_field, u, v)
-        for part, share in ((picture, total), (seen, weight)):
-            share += _shifted(part, -disparity * row, -disparity * column)
+        _add_shifted(total, picture, -disparity * row, -disparity * column)
+        _add_shifted(weight, seen, -disparity * row, -disparity * column)
     return _mean(total, weight, light_field)
 
 
@@ -55,8 +56,8 @@ def all_in_focus(
             f"the disparity map has {disparity.shape[1]}x{disparity.shape[0]} pixels, "
             f"the views {resolution[1]}x{resolution[0]}: expected the same size."
         )
-    total = np.zeros((*resolution, light_field.views.shape[4]), dtype=np.float64)
-    weight = np.zeros((*resolution, 1), dtype=np.float64)
+    total = np.zeros((*resolution, light_field.views.shape[4]), dtype=np.float32)
+    weight = np.zeros((*resolution, 1), dtype=np.float32)
     y, x = np.mgrid[: resolution[0], : resolution[1]].astype(np.float64)
     shift = np.where(np.isfinite(disparity), disparity, 0).astype(np.float64)
     for u, v, row, column in _views(light_field):
@@ -111,31 +112,31 @@ def _picture(light_field: LightField, u: int, v: int) -> tuple[FloatArray, Float
     return picture * seen, seen
 
 
-def _shifted(picture: FloatArray, down: float, right: float) -> FloatArray:
-    """The picture sampled at (y + down, x + right); 0 where that lies outside.
+def _add_shifted(total: FloatArray, picture: FloatArray, down: float, right: float) -> None:
+    """Add the picture sampled at (y + down, x + right) to the total, where that lies inside.
 
-    The same shift for all pixels, so four slices do what `sample` needs a gather for.
+    The same shift for all pixels, so slices do what `sample` needs a gather for.
     """
-    result = picture
-    for axis, distance in ((0, down), (1, right)):
-        result = _shifted_along(result, distance, axis)
-    return result
+    rows, part = _blended(picture, down)
+    columns, part = _blended(part.swapaxes(0, 1), right)
+    total[rows, columns] += part.swapaxes(0, 1)
 
 
-def _shifted_along(picture: FloatArray, distance: float, axis: int) -> FloatArray:
-    size = picture.shape[axis]
-    positions = np.arange(size) + distance
-    inside = (positions >= 0) & (positions <= size - 1)
-    first = np.clip(np.floor(positions), 0, max(size - 2, 0)).astype(np.intp)
-    second = np.minimum(first + 1, size - 1)
-    shape = [1, 1, 1]
-    shape[axis] = size
-    fraction = ((positions - first) * inside).reshape(shape).astype(np.float32)
-    blend = picture.take(first, axis) * (1 - fraction) + picture.take(second, axis) * fraction
-    return np.asarray(blend * inside.reshape(shape), dtype=np.float32)
+def _blended(picture: FloatArray, distance: float) -> tuple[slice, FloatArray]:
+    """Rows at position + distance, and the positions for which there are any."""
+    size = len(picture)
+    whole = math.floor(distance)
+    fraction = np.float32(distance - whole)
+    first = min(max(0, -whole), size)
+    last = max(first, min(size, size - whole - int(fraction > 0)))  # exclusive
+    upper = picture[first + whole : last + whole]
+    if fraction == 0 or last == first:
+        return slice(first, last), upper
+    lower = picture[first + whole + 1 : last + whole + 1]
+    return slice(first, last), upper + (lower - upper) * fraction
 
 
-def _mean(total: DoubleArray, weight: DoubleArray, light_field: LightField) -> FloatArray:
+def _mean(total: FloatArray, weight: FloatArray, light_field: LightField) -> FloatArray:
     """The weighted mean; where no view counts, the centre view."""
     counted = weight > 1e-6
     mean = np.divide(total, weight, out=np.zeros_like(total), where=counted)

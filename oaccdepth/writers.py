@@ -316,6 +316,7 @@ def _summary(result: DisparityMap) -> dict[str, Any]:
         "max_px": round(float(finite.max()), 6) if has_any else None,
         "mean_px": round(float(finite.mean()), 6) if has_any else None,
         "mean_confidence": round(float(np.nan_to_num(result.confidence).mean()), 6),
+        "camera": None if result.camera is None else asdict(result.camera),
     }
 
 

@@ -6,9 +6,9 @@ from oaccdepth.errors import InvalidOption, UnwritableOutput
 from oaccdepth.pictures import (
     COLORMAPS,
     NOT_KNOWN,
-    _ticks,
     as_bytes,
     choose_range,
+    choose_ticks,
     colourise,
     contact_sheet,
     with_colour_bar,
@@ -94,7 +94,7 @@ def test_the_colour_bar_stands_right_of_the_picture(size):
     ],
 )
 def test_numbers_of_the_colour_bar_are_round(value_range, labels):
-    ticks = _ticks(value_range, 5)
+    ticks = choose_ticks(value_range, 5)
     assert [label for _, label in ticks] == labels
     assert [f"{value:.3f}" for value, _ in ticks] == [f"{float(label):.3f}" for label in labels]
 

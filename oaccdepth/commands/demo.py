@@ -53,7 +53,9 @@ def demo(
     from oaccdepth import inference, synthetic, writers
 
     configure_logging(quiet, verbose)
-    options = EstimateOptions(weights=weights, device=device, keep_masks=True, keep_evidence=True)
+    options = EstimateOptions(
+        weights=weights, device=device, keep_masks=True, keep_passes=True, keep_evidence=True
+    )
     settings: dict[str, Any] = {"formats": list(writers.FORMATS), "overwrite": overwrite}
     with writers.not_left_empty(output), progress_bar(quiet) as progress:
         writers.prepare(

@@ -101,6 +101,7 @@ def estimate(
         precision=precision,
         disparity_range=disparity_range,
         keep_masks=view,
+        keep_passes=view,
         keep_evidence=view,
     )
     value_range = parse_range(colour_range, "--range") if colour_range else None
@@ -115,7 +116,8 @@ def estimate(
         writers.prepare(output, camera=light_field.camera, beside=pages, **settings)
         result = inference.estimate(light_field, options, progress=progress)
         progress("writing", 1.0)
-        beside = write_page(output, light_field, result) if view else {}
+        truth = readers.read_ground_truth(path, reading) if view else None
+        beside = write_page(output, light_field, result, truth) if view else {}
         written = writers.write(
             result,
             output,

@@ -136,6 +136,9 @@ export class Cloud {
   /** Stand where the centre camera stood; the cloud then looks like the picture. */
   reset() {
     const [x, y, z] = this.target;
+    this.controls.enableDamping = false; // spend what is left of the last turn before starting anew
+    this.controls.update();
+    this.controls.enableDamping = true;
     const away = this.scene.meta.camera ? 0 : z + 0.5 / Math.tan(this.angle / 2);
     this.camera.position.set(0, 0, away);
     this.controls.target.set(x, y, z);

@@ -255,7 +255,8 @@ export function writeReadout(scene, facts, look) {
 export function writeAbout(meta) {
   const [width, height] = meta.size;
   const grid = meta.grid ? `${meta.grid[0]} × ${meta.grid[1]} views` : null;
-  const total = Object.values(meta.made.seconds).reduce((sum, value) => sum + value, 0);
+  const { seconds } = meta.made;
+  const total = seconds.total ?? Object.values(seconds).reduce((sum, value) => sum + value, 0);
   const time = total > 0 ? `${total.toFixed(total < 10 ? 1 : 0)} s` : null;
   const weights = meta.made.weights || null;
   find("scene").textContent = meta.scene;

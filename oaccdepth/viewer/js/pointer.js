@@ -71,9 +71,11 @@ export class StagePointer {
     this.actions.hover(pick(this.stage.panes, point, this.stage.picture));
     if (this.stage.state.get("tool") !== "look" || !mayLook) return;
     const { rect } = this.stage.panes.find(({ clip }) => point.x < clip.right) ?? this.stage.panes[0];
+    // The outermost views are reached a little before the edge.
+    const part = (place, from, to) => 0.5 + ((place - from) / (to - from) - 0.5) / 0.92;
     this.actions.look({
-      x: (point.x - rect.left) / (rect.right - rect.left),
-      y: (point.y - rect.top) / (rect.bottom - rect.top),
+      x: part(point.x, rect.left, rect.right),
+      y: part(point.y, rect.top, rect.bottom),
     });
   }
 

@@ -85,7 +85,7 @@ export function findTellingPixel(scene) {
       const own = valueAt(scene, disparity, x, y);
       if (own === null || around.includes(null)) continue;
       const flat = Math.min(...around.map((value) => Math.abs(value - own)));
-      const score = (Math.max(...around) - own - 4 * flat) * (scene.confidence[y * width + x] / 255);
+      const score = (Math.max(...around) - own - 4 * flat) * (scene.confidence[y * width + x] / 255) ** 2;
       if (score > best.score) best = { x, y, score };
     }
   return { x: best.x, y: best.y };

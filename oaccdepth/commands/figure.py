@@ -1,0 +1,225 @@
+"""`oaccdepth figure`: pictures for papers and talks, and animations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+from oaccdepth.commands import (
+    Device,
+    Overwrite,
+    Quiet,
+    Verbose,
+    Weights,
+    configure_logging,
+    parse_range,
+    progress_bar,
+)
+from oaccdepth.commands.estimating import (
+    DisparityRange,
+    Iterations,
+    estimate_options,
+    print_notes,
+)
+from oaccdepth.commands.looking import (
+    LightFieldPath,
+    Loading,
+    ResultOrInput,
+    Shown,
+    check_output,
+)
+from oaccdepth.commands.reading import takes_read_options
+from oaccdepth.errors import InvalidOption
+from oaccdepth.options import EstimateOptions, Range, ReadOptions
+
+PanelNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--panel",
+        metavar="NAME",
+        help="view, disparity, confidence, masks, truth, error or passes; repeat for more. "
+        "Default: all that there is.",
+        show_default=False,
+    ),
+]
+Animation = Annotated[
+    str | None,
+    typer.Option(
+        "--animate",
+        metavar="parallax|refocus",
+        help="An animation instead: a trip through the views, or of the focus.",
+        show_default=False,
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(figure)
+
+
+@takes_read_options
+def figure(
+    path: ResultOrInput,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="A .png or .pdf; with --animate a .gif or .mp4.",
+            show_default=False,
+        ),
+    ],
+    light_field_path: LightFieldPath = None,
+    panels: PanelNames = None,
+    columns: Annotated[
+        int | None,
+        typer.Option("--columns", min=1, help="Panels in a row.", show_default=False),
+    ] = None,
+    side: Annotated[
+        int, typer.Option("--panel-width", metavar="PX", min=64, help="Width of a panel.")
+    ] = 640,
+    colormap: Annotated[
+        str, typer.Option("--colormap", metavar="NAME", help="Colours of the disparity.")
+    ] = "viridis",
+    colour_range: Annotated[
+        str | None,
+        typer.Option(
+            "--range",
+            metavar="MIN:MAX",
+            help="Disparities at the ends of the colours or of the focus, in px. "
+            "Default: what occurs.",
+            show_default=False,
+        ),
+    ] = None,
+    error_range: Annotated[
+        float, typer.Option("--error-range", metavar="PX", help="Error at the ends of its colours.")
+    ] = 0.2,
+    animate: Animation = None,
+    frames_per_second: Annotated[
+        float, typer.Option("--fps", min=1, max=60, help="Speed of the animation.")
+    ] = 15,
+    overwrite: Overwrite = False,
+    weights: Weights = EstimateOptions.weights,
+    device: Device = EstimateOptions.device,
+    iterations: Iterations = EstimateOptions.iterations,
+    disparity_range: DisparityRange = "auto",
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    *,
+    reading: ReadOptions,
+) -> None:
+    """Make a figure: view, disparity, confidence, masks and error, with colour bars.
+
+    With --animate, make an animation instead.
+    """
+    from oaccdepth.pictures import check_colormap
+
+    configure_logging(quiet, verbose)
+    check_colormap(colormap)
+    _check_ending(output, animate)
+    check_output(output, overwrite)
+    if error_range <= 0:
+        raise InvalidOption(f"--error-range {error_range}: expected more than 0 px.")
+    value_range = parse_range(colour_range, "--range") if colour_range else None
+    options = estimate_options(
+        weights=weights,
+        device=device,
+        iterations=iterations,
+        precision=EstimateOptions.precision,
+        disparity_range=disparity_range,
+        keep_masks=animate is None,
+        keep_passes=animate is None,
+    )
+    with progress_bar(quiet) as progress:
+        loading = Loading(path, light_field_path, reading, options, progress)
+        if animate:
+            notes = _animate(output, loading, animate, value_range, frames_per_second)
+        else:
+            shown = _with_masks(loading.load(), panels)
+            colours = Colours(colormap, value_range, error_range)
+            _draw(output, shown, panels, colours, columns, side)
+            notes = shown.notes
+    print_notes(notes, quiet)
+    if not quiet:
+        typer.echo(str(output))
+
+
+class Colours(NamedTuple):
+    """How values become colours."""
+
+    colormap: str
+    value_range: Range | None
+    error_range: float
+
+
+def _draw(
+    output: Path,
+    shown: Shown,
+    panels: list[str] | None,
+    colours: Colours,
+    columns: int | None,
+    side: int,
+) -> None:
+    from oaccdepth import figures
+
+    material = figures.Material(shown.light_field, shown.result, shown.truth, *colours)
+    figures.write_figure(
+        output, figures.compose(figures.make_panels(material, panels), columns, side)
+    )
+
+
+def _animate(
+    output: Path, loading: Loading, kind: str, limits: Range | None, frames_per_second: float
+) -> tuple[str, ...]:
+    """Write the animation; return what is to be said about it."""
+    from oaccdepth import figures
+    from oaccdepth.pictures import choose_range
+
+    if kind == "refocus" and limits is None:  # the disparity map says where there is something
+        shown = loading.load()
+        light_field, notes = shown.light_field, shown.notes
+        limits = choose_range(shown.result.disparity)
+    else:
+        light_field, notes = loading.light_field()
+    if light_field is None:
+        raise InvalidOption(f"--animate {kind}: needs the views. {' '.join(notes)}")
+    frames = (
+        figures.refocus_frames(light_field, limits, progress=loading.progress)
+        if limits and kind == "refocus"
+        else figures.parallax_frames(light_field)
+    )
+    figures.write_animation(output, list(frames), frames_per_second)
+    return notes
+
+
+def _with_masks(shown: Shown, panels: list[str] | None) -> Shown:
+    """Add the masks that the disparity implies, if they are wanted and were not kept."""
+    wanted = panels is None or "masks" in panels
+    if not wanted or shown.light_field is None or shown.result.masks is not None:
+        return shown
+    from oaccdepth.inference import masks_from_disparity
+
+    masks = masks_from_disparity(shown.light_field, shown.result.disparity)
+    return replace(shown, result=replace(shown.result, masks=masks))
+
+
+def _check_ending(output: Path, animate: str | None) -> None:
+    """Refuse what cannot be made before the long work starts."""
+    from oaccdepth import figures
+
+    if animate is not None and animate not in figures.ANIMATIONS:
+        raise InvalidOption(
+            f"--animate {animate}: no such animation. Use {' or '.join(figures.ANIMATIONS)}."
+        )
+    endings = figures.ANIMATION_ENDINGS if animate else figures.FIGURE_ENDINGS
+    ending = output.suffix.lower()
+    if ending not in endings:
+        what = "an animation" if animate else "a figure"
+        raise InvalidOption(f"{output}: {what} must end in {' or '.join(endings)}.")
+    if ending == ".mp4":
+        figures.check_video()

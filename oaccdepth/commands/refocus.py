@@ -1,0 +1,91 @@
+"""`oaccdepth refocus`: a light field in, a photograph focused afterwards out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from oaccdepth.commands import Input, Overwrite, Quiet, Verbose, configure_logging
+from oaccdepth.commands.estimating import print_notes
+from oaccdepth.commands.looking import check_output
+from oaccdepth.commands.reading import takes_read_options
+from oaccdepth.errors import InvalidOption
+from oaccdepth.options import ReadOptions
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(refocus)
+
+
+@takes_read_options
+def refocus(
+    path: Input,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="PICTURE.png", help="The picture.", show_default=False
+        ),
+    ],
+    disparity: Annotated[
+        float | None,
+        typer.Option(
+            "--disparity",
+            metavar="PX",
+            help="What is to be sharp: a disparity in px; nearer is larger.",
+            show_default=False,
+        ),
+    ] = None,
+    all_in_focus: Annotated[
+        Path | None,
+        typer.Option(
+            "--all-in-focus",
+            metavar="FILE.pfm",
+            help="Make everything sharp, with this disparity map; less noisy than one view.",
+            show_default=False,
+        ),
+    ] = None,
+    aperture: Annotated[
+        float | None,
+        typer.Option(
+            "--aperture",
+            metavar="STEPS",
+            help="Radius of the lens in view steps. Default: all views.",
+            show_default=False,
+        ),
+    ] = None,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    *,
+    reading: ReadOptions,
+) -> None:
+    """Focus a light field after it was taken.
+
+    Give one of --disparity and --all-in-focus.
+    """
+    from oaccdepth import readers, refocus
+    from oaccdepth.pfm import read_pfm
+    from oaccdepth.pictures import as_bytes, write_png
+
+    configure_logging(quiet, verbose)
+    if (disparity is None) == (all_in_focus is None):
+        raise InvalidOption("give either --disparity PX or --all-in-focus FILE.pfm.")
+    if all_in_focus is not None and aperture is not None:
+        raise InvalidOption("--aperture has no meaning with --all-in-focus: leave it out.")
+    if output.suffix.lower() != ".png":
+        raise InvalidOption(f"{output}: expected a name that ends in .png.")
+    check_output(output, overwrite)
+    chosen = read_pfm(all_in_focus) if all_in_focus is not None else None
+    light_field = readers.read(path, reading)
+    if chosen is not None:
+        picture = refocus.all_in_focus(light_field, chosen)
+    else:
+        assert disparity is not None  # one of the two is there
+        picture = refocus.refocus(light_field, disparity, aperture)
+    write_png(output, as_bytes(picture if picture.shape[2] == 3 else picture[..., 0]))
+    print_notes(light_field.notes, quiet)
+    if not quiet:
+        typer.echo(str(output))

@@ -1,0 +1,102 @@
+"""`oaccdepth view`: a result or a light field in, one interactive page out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from oaccdepth.commands import (
+    Device,
+    Overwrite,
+    Quiet,
+    Verbose,
+    Weights,
+    configure_logging,
+    progress_bar,
+)
+from oaccdepth.commands.estimating import (
+    DisparityRange,
+    Iterations,
+    Precision,
+    Tile,
+    estimate_options,
+    print_notes,
+)
+from oaccdepth.commands.looking import LightFieldPath, Loading, ResultOrInput, check_output
+from oaccdepth.commands.reading import takes_read_options
+from oaccdepth.options import EstimateOptions, ReadOptions
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(view)
+
+
+@takes_read_options
+def view(
+    path: ResultOrInput,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PAGE.html",
+            help="The page. Default: view.html in the RESULT, or NAME.html here.",
+            show_default=False,
+        ),
+    ] = None,
+    light_field_path: LightFieldPath = None,
+    opened: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    overwrite: Overwrite = False,
+    weights: Weights = EstimateOptions.weights,
+    device: Device = EstimateOptions.device,
+    iterations: Iterations = EstimateOptions.iterations,
+    tile: Tile = EstimateOptions.tile,
+    precision: Precision = EstimateOptions.precision,
+    disparity_range: DisparityRange = "auto",
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    *,
+    reading: ReadOptions,
+) -> None:
+    """Look at a disparity map in the browser.
+
+    Writes one HTML page with everything inside: it works from disk, without a network.
+    """
+    from oaccdepth.viewer import write_viewer
+
+    configure_logging(quiet, verbose)
+    page = output or _default_page(path)
+    check_output(page, overwrite)
+    options = estimate_options(
+        weights=weights,
+        device=device,
+        iterations=iterations,
+        tile=tile,
+        precision=precision,
+        disparity_range=disparity_range,
+        keep_masks=True,
+        keep_passes=True,
+        keep_evidence=True,
+    )
+    with progress_bar(quiet) as progress:
+        shown = Loading(path, light_field_path, reading, options, progress).load()
+        progress("writing", 1.0)
+        write_viewer(page, shown.light_field, shown.result, truth=shown.truth, overwrite=overwrite)
+    print_notes(shown.notes, quiet)
+    if not quiet:
+        typer.echo(str(page))
+    if opened:
+        typer.launch(page.resolve().as_uri())
+
+
+def _default_page(path: Path) -> Path:
+    from oaccdepth.results import is_result
+    from oaccdepth.writers import VIEWER_FILE
+
+    if is_result(path):
+        return path / VIEWER_FILE
+    name = path.resolve().parent.name if path.name == "parameters.cfg" else path.resolve().stem
+    return Path(f"{name}.html")

@@ -1,0 +1,109 @@
+"""`oaccdepth figure`: figures and animations from the command line."""
+
+import imageio.v3 as imageio
+import numpy as np
+import pytest
+
+from oaccdepth import writers
+from oaccdepth.disparity import DisparityMap, Provenance
+
+
+@pytest.fixture
+def result_folder(scene, tmp_path):
+    folder = tmp_path / "result"
+    result = DisparityMap(
+        scene.disparity,
+        np.full_like(scene.disparity, 0.6),
+        made_with=Provenance(input={"source": "town"}),
+    )
+    writers.write(result, folder)
+    return folder
+
+
+def test_figure_of_a_result(run, scene_folder, result_folder, tmp_path):
+    output = tmp_path / "figure.png"
+    done = run("figure", result_folder, "--input", scene_folder, "-o", output, "--columns", 3)
+    assert (done.exit_code, done.stdout, done.stderr) == (0, f"{output}\n", "")
+    picture = imageio.imread(output)
+    assert picture.shape[1] > 3 * 640 and picture.shape[2] == 3  # six panels, masks among them
+
+
+def test_figure_of_a_light_field_as_pdf(run, scene_folder, weights_file, tmp_path):
+    output = tmp_path / "figure.pdf"
+    done = run(
+        "figure", scene_folder, "-o", output, "--weights", weights_file, "--iterations", 2,
+        "--panel", "passes", "--panel", "error", "--colormap", "turbo", "--range=-2:2",
+        "--error-range", 0.5, "--panel-width", 128,
+    )  # fmt: skip
+    assert done.exit_code == 0
+    assert output.read_bytes().startswith(b"%PDF-")
+
+
+def test_result_alone_has_fewer_panels(run, result_folder, tmp_path):
+    output = tmp_path / "figure.png"
+    done = run("figure", result_folder, "-o", output, "--panel-width", 64, "--quiet")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "")
+    narrow = imageio.imread(output)
+    assert narrow.shape[1] < 400
+    done = run("figure", result_folder, "-o", output, "--panel", "view", "--overwrite")
+    assert done.stderr == "error: --panel view: needs a light field (--input).\n"
+
+
+def test_parallax_needs_no_estimate(run, scene_folder, tmp_path):
+    output = tmp_path / "trip.gif"
+    done = run("figure", scene_folder, "-o", output, "--animate", "parallax", "--fps", 10)
+    assert (done.exit_code, done.stdout) == (0, f"{output}\n")
+    assert imageio.imread(output, index=None).shape[1:3] == (48, 64)
+
+
+def test_refocus_animation(run, scene_folder, result_folder, tmp_path):
+    for number, more in enumerate(([], ["--range=-1:1"])):
+        output = tmp_path / f"focus{number}.gif"
+        done = run(
+            "figure", result_folder, "--input", scene_folder, "-o", output, "--animate", "refocus",
+            *more,
+        )  # fmt: skip
+        assert (done.exit_code, done.stdout) == (0, f"{output}\n")
+        assert imageio.imread(output, index=None).shape[0] == 24
+
+
+def test_animation_without_views(run, result_folder, tmp_path):
+    done = run("figure", result_folder, "-o", tmp_path / "trip.gif", "--animate", "parallax")
+    assert (done.exit_code, done.stderr) == (
+        1,
+        f"error: --animate parallax: needs the views. town: not found beside {result_folder}, "
+        "so there are no views. Give it with --input.\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-o", "a.svg"], "a.svg: a figure must end in .png or .pdf."),
+        (["-o", "a.png", "--animate", "parallax"], "a.png: an animation must end in .gif or .mp4."),
+        (
+            ["-o", "a.gif", "--animate", "dance"],
+            "--animate dance: no such animation. Use parallax or refocus.",
+        ),
+        (["-o", "a.png", "--error-range", "0"], "--error-range 0.0: expected more than 0 px."),
+        (["-o", "a.png", "--range", "2:1"], "--range 2:1: expected MIN:MAX, such as -2:1.5."),
+        (
+            ["-o", "a.png", "--colormap", "rainbow"],
+            "--colormap rainbow: no such colour map. "
+            "Use viridis, cividis, magma, inferno, plasma, turbo, gray.",
+        ),
+    ],
+)
+def test_bad_settings_are_refused_at_once(run, scene_folder, arguments, message):
+    done = run("figure", scene_folder, *arguments)
+    assert (done.exit_code, done.stderr) == (1, f"error: {message}\n")
+
+
+def test_existing_figure_is_kept(run, scene_folder, tmp_path):
+    output = tmp_path / "figure.png"
+    output.write_text("mine")
+    done = run("figure", scene_folder, "-o", output)
+    assert (done.exit_code, done.stderr) == (
+        1,
+        f"error: {output}: already there. Pass --overwrite to replace it.\n",
+    )
