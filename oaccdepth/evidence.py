@@ -35,33 +35,32 @@ def presence(views: Tensor, disparity: Tensor, margin: int) -> Tensor:
     1 inside a picture, fading to 0 within half a pixel beyond its edge: were it a yes or a no,
     rounding would decide for every sample that lies on the very edge.
     """
-    share = warp((views >= 0).to(views), disparity, margin)[:, 0]
+    share = warp((views >= 0).to(views), disparity, margin)[0]
     return (2 * share - 1).clamp(min=0)
 
 
-def warp(views: Tensor, disparity: Tensor, margin: int) -> Tensor:
+def warp(views: Tensor, disparity: Tensor, margin: int) -> list[Tensor]:
     """All views sampled where each disparity says that the centre pixel went (Eq. 6).
 
-    Disparity (b, n, h, w) to samples (b, n, u*v, h, w), bilinear.
+    Disparity (b, n, h, w) to n samples (b, u*v, h, w), bilinear.
     """
     b, u, v, height, width = views.shape
     h, w = disparity.shape[2:]
-    # in the coordinates of grid_sample, where a picture reaches from -1 to 1
-    unit_y, unit_x = 2 / (height - 1), 2 / (width - 1)
+    # In the coordinates of grid_sample, where a picture reaches from -1 to 1. x and y lie side by
+    # side in memory; arranging the small tensors so makes the large one in a single step.
+    unit = torch.tensor([2 / (width - 1), 2 / (height - 1)]).to(views)  # x, y
     rows, columns, us, vs = (torch.arange(side).to(views) for side in (h, w, u, v))
-    rows = (rows[:, None] + margin) * unit_y - 1
-    columns = (columns + margin) * unit_x - 1
-    step_y = (u // 2 - us).repeat_interleave(v)[:, None, None] * unit_y
-    step_x = (v // 2 - vs).repeat(u)[:, None, None] * unit_x
+    place = torch.stack([columns.expand(h, w), rows[:, None].expand(h, w)], -1) + margin
+    place = (place * unit - 1).flatten(1)  # (h, w*2)
+    steps = torch.stack([(v // 2 - vs).repeat(u), (u // 2 - us).repeat_interleave(v)], -1) * unit
+    steps = steps.repeat(1, w)[:, None]  # (u*v, 1, w*2)
     pictures = views.reshape(b * u * v, 1, height, width)
     samples = []
-    for d in disparity.unsqueeze(2).unbind(1):  # (b, 1, h, w)
-        where = torch.stack([columns + step_x * d, rows + step_y * d], -1)  # (b, u*v, h, w, 2)
-        sampled = F.grid_sample(
-            pictures, where.flatten(0, 1), padding_mode="border", align_corners=True
-        )
+    for d in disparity.repeat_interleave(2, -1)[:, :, None].unbind(1):  # (b, 1, h, w*2)
+        where = torch.addcmul(place, steps, d).view(b * u * v, h, w, 2)
+        sampled = F.grid_sample(pictures, where, padding_mode="border", align_corners=True)
         samples.append(sampled.view(b, u * v, h, w))
-    return torch.stack(samples, 1)
+    return samples
 
 
 def interpolate_levels(logits: Tensor, position: Tensor) -> Tensor:

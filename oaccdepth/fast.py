@@ -350,9 +350,9 @@ class FastNet(nn.Module):
         """
         config = self.config
         centre = self.centre(views)[:, None]  # (b, 1, h, w)
-        samples = warp(views.clamp(min=0), candidates, config.margin)  # (b, n, u*v, h, w)
-        b, n, num_views, h, w = samples.shape
-        middle = samples[:, n // 2]
+        samples = warp(views.clamp(min=0), candidates, config.margin)
+        n, middle = len(samples), samples[len(samples) // 2]
+        b, num_views, h, w = middle.shape
         mask = (1 - (middle - centre).abs()).clamp(min=0) ** config.decay  # Eq. 8
         mask[:, num_views // 2] = 1.0  # the centre view sees all of itself
         if bool(views.amin() < 0):
@@ -360,7 +360,8 @@ class FastNet(nn.Module):
         num_full = config.grid[0] * config.grid[1]
         relative = mask * (num_full / mask.sum(1, keepdim=True).clamp(min=SMALLEST_SUM))
         evidence = views.new_empty(b, n, 2, num_views, h, w)
-        compare(samples, centre[:, None], config.refine_vote_gain, evidence.movedim(2, 0))
+        for index, sample in enumerate(samples):
+            compare(sample, centre, config.refine_vote_gain, evidence[:, index].movedim(1, 0))
         evidence *= relative[:, None, None]
         votes = evidence[:, :, 1].sum(2) / num_full
         return evidence.view(b * n, 2 * num_views, h, w), votes, mask, relative

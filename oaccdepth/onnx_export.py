@@ -47,7 +47,8 @@ class ExportedNetwork(FastNet):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """As in FastNet."""
         centre = self.centre(views)[:, None]
-        samples = warp(views.clamp(min=0), candidates, self.config.margin)  # (b, n, u*v, h, w)
+        moved = warp(views.clamp(min=0), candidates, self.config.margin)
+        samples = torch.stack(moved, 1)  # (b, n, u*v, h, w)
         middle = samples[:, samples.shape[1] // 2]
         mask = (1 - (middle - centre).abs()).clamp(min=0) ** self.config.decay
         own = torch.zeros(middle.shape[1], device=views.device)

@@ -72,7 +72,7 @@ def test_sweep_evidence_is_the_literal_one():
 def test_warp_is_bilinear_sampling_at_equation_6():
     views = random_views((3, 5))
     disparity = torch.rand(1, 2, H, W) * 6 - 3
-    samples = warp(views, disparity, MARGIN).view(2, 3, 5, H, W).numpy()
+    samples = torch.stack(warp(views, disparity, MARGIN), 1).view(2, 3, 5, H, W).numpy()
     picture = views[0].numpy()
     for n, u, v, y, x in [(0, 0, 0, 3, 4), (1, 2, 4, 15, 23), (1, 1, 2, 0, 0), (0, 2, 1, 8, 20)]:
         d = disparity[0, n, y, x].item()
