@@ -259,7 +259,8 @@ def test_the_exposed_centre_of_an_even_array(tmp_path, bright):
 
 
 def test_dark_corners_are_masked(tmp_path):
-    views, _ = files.vignetted((15, 15), (48, 48), 99)
+    views, _ = files.vignetted((15, 15), (24, 32), 99)
+    views = np.repeat(np.repeat(views, 2, axis=2), 2, axis=3)
     views[4, 4, :20, :20] = 0
     views[5, 5, 16:32, 16:32] = 0  # inside: something black in the scene
     files.pairs(tmp_path / "a", views, "viewpoints_15px/{:02d}_{:02d}.png")

@@ -70,36 +70,62 @@ def _describe(exchanged: bool, opposed: bool) -> str:
 def find_order(grey: GetGrey, grid: tuple[int, int]) -> str:
     """Find whether every second row or column of the grid runs backwards (one of ORDERS)."""
     centre_u, centre_v = grid[0] // 2, grid[1] // 2
-    step = min(centre_u, centre_v, grid[0] - 1 - centre_u, grid[1] - 1 - centre_v)
-    step -= 1 - step % 2  # odd: the parity of the row differs from the centre's
-    places = ((0, 0), (0, step), (step, 0), (step, step))
-    centre, right, below, diagonal = (
-        _normalise(grey(centre_u + du, centre_v + dv)) for du, dv in places
-    )
-    right_cost, below_cost, diagonal_cost = (
-        _signed_costs(centre, view) for view in (right, below, diagonal)
-    )
+    farthest = min(grid[0] - 1 - centre_u, grid[1] - 1 - centre_v)
+    farthest -= 1 - farthest % 2  # odd: the parity of the row differs from the centre's
+    for distance, side, step in _attempts(farthest):
+        places = ((0, 0), (0, distance), (distance, 0), (distance, distance))
+        centre, right, below, diagonal = (
+            _normalise(grey(centre_u + du, centre_v + dv), side) for du, dv in places
+        )
+        costs = _order_costs(centre, right, below, diagonal, step)
+        best = min(costs, key=lambda order: costs[order])
+        if all(costs[best] < CLEARLY_BETTER * costs[order] for order in costs if order != best):
+            return best
+    return "rows"
+
+
+def _attempts(farthest: int) -> list[tuple[int, int, float]]:
+    """Distance of the views, size to work at and step of disparity, one after the other.
+
+    Far views show small disparities best; the next ones are there for large disparities.
+    """
+    return [
+        (farthest, WORKING_SIDE, 1.0),
+        (1, WORKING_SIDE, 1.0),
+        (farthest, FINE_SIDE, FINE_STEP),
+    ]
+
+
+def _order_costs(
+    centre: FloatArray, right: FloatArray, below: FloatArray, diagonal: FloatArray, step: float
+) -> dict[str, float]:
+    """Mean of the least cost for each order, over all ways in which the axes may run."""
     costs = dict.fromkeys(ORDERS, np.inf)
     for exchange, sign in product((False, True), (1, -1)):
         way_right = (1, 0) if exchange else (0, 1)  # (y, x) motion per disparity
         way_below = (0, sign) if exchange else (sign, 0)
-        both = right_cost(way_right) + below_cost(way_below)
-        for order, turn_right, turn_below in zip(ORDERS, (1, -1, 1), (1, 1, -1), strict=True):
-            y, x = (
-                turn_right * a + turn_below * b for a, b in zip(way_right, way_below, strict=True)
-            )
-            costs[order] = min(costs[order], _least(both + diagonal_cost((y, x))))
-    best = min(costs, key=lambda order: costs[order])
-    return best if costs[best] < CLEARLY_BETTER * costs["rows"] else "rows"
+        least = {order: np.full(centre.shape, np.inf, np.float32) for order in ORDERS}
+        for level in range(-LEVELS, LEVELS + 1):
+            shift = level * step
+            both = _level_cost(centre, right, way_right, shift)
+            both += _level_cost(centre, below, way_below, shift)
+            for order, turn_right, turn_below in zip(ORDERS, (1, -1, 1), (1, 1, -1), strict=True):
+                y, x = (
+                    turn_right * a + turn_below * b
+                    for a, b in zip(way_right, way_below, strict=True)
+                )
+                total = both + _level_cost(centre, diagonal, (y, x), shift)
+                np.minimum(least[order], total, out=least[order])
+        for order in ORDERS:
+            costs[order] = min(costs[order], float(least[order].mean()))
+    return costs
 
 
 def _find_class(grey: GetGrey, grid: tuple[int, int]) -> tuple[bool, bool]:
     """Whether the camera axes are exchanged, and whether they run in opposite directions."""
     centre_u, centre_v = grid[0] // 2, grid[1] // 2
     farthest = min(grid[0] - 1 - centre_u, grid[1] - 1 - centre_v)
-    # Far views show small disparities best; the next ones are there for large disparities.
-    attempts = [(farthest, WORKING_SIDE, 1.0), (1, WORKING_SIDE, 1.0)]
-    for distance, side, step in (*attempts, (farthest, FINE_SIDE, FINE_STEP)):
+    for distance, side, step in _attempts(farthest):
         centre, right, below = (
             _normalise(grey(centre_u + du, centre_v + dv), side)
             for du, dv in ((0, 0), (0, distance), (distance, 0))
@@ -136,17 +162,20 @@ def _is_inside_out(
     grey: GetGrey, grid: tuple[int, int], arrangement: Arrangement, alone: bool
 ) -> bool:
     """Whether, so arranged, far things hide near ones; False also if there is too little to see."""
-    right, wrong = _count_occlusions(grey, grid, arrangement)
     fewest, majority = (FEWEST_VOTES_ALONE, MAJORITY_ALONE) if alone else (FEWEST_VOTES, MAJORITY)
-    return right + wrong >= fewest and wrong >= majority * right
+    farthest = min(size - 1 - size // 2 for size in grid)
+    for distance in sorted({farthest, 1}, reverse=True):
+        right, wrong = _count_occlusions(grey, grid, arrangement, distance)
+        if right + wrong >= fewest:
+            return wrong >= majority * right
+    return False
 
 
 def _count_occlusions(
-    grey: GetGrey, grid: tuple[int, int], arrangement: Arrangement
+    grey: GetGrey, grid: tuple[int, int], arrangement: Arrangement, distance: int
 ) -> tuple[int, int]:
     """Count half-hidden pixels whose hider has a larger and a smaller disparity than their own."""
     centre_u, centre_v = grid[0] // 2, grid[1] // 2
-    step = min(grid[0] - 1 - centre_u, grid[1] - 1 - centre_v)
     centre = _normalise(grey(centre_u, centre_v))
     costs = []
     ways = ((0, 1), (0, -1), (1, 0), (-1, 0))  # (u, v) after arranging
@@ -154,7 +183,7 @@ def _count_occlusions(
         stored = (-du if arrangement.flip_u else du, -dv if arrangement.flip_v else dv)
         if arrangement.transpose:
             stored = stored[1], stored[0]
-        view = _normalise(grey(centre_u + step * stored[0], centre_v + step * stored[1]))
+        view = _normalise(grey(centre_u + distance * stored[0], centre_v + distance * stored[1]))
         costs.append(_cost(centre, view, (du, dv), window=5))
     volume = np.stack(costs)  # (view, d, h, w)
     level, is_clear = _choose_levels(volume)
@@ -237,25 +266,6 @@ def _level_cost(
     )
     difference = np.minimum(np.abs(moved - centre), CEILING)
     return np.asarray(cv2.blur(difference, (window, window)), dtype=np.float32)
-
-
-def _signed_costs(centre: FloatArray, view: FloatArray) -> Callable[[tuple[int, int]], FloatArray]:
-    """Matching cost by way; the opposite way is the same with the disparities reversed."""
-    known: dict[tuple[int, int], FloatArray] = {}
-
-    def cost(way: tuple[int, int]) -> FloatArray:
-        opposite = -way[0], -way[1]
-        if opposite in known:
-            return known[opposite][::-1]
-        if way not in known:
-            known[way] = _cost(centre, view, way)
-        return known[way]
-
-    return cost
-
-
-def _least(cost: FloatArray) -> float:
-    return float(cost.min(axis=0).mean())
 
 
 def rearrange(array: Array, arrangement: Arrangement) -> Array:
