@@ -7,6 +7,7 @@ finds the views and loads none of them. `assemble` makes the light field of what
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import ModuleType
 
@@ -77,14 +78,14 @@ def read_ground_truth(path: Path | str, options: ReadOptions = ReadOptions()) ->
 def find(root: Path | str) -> list[Path]:
     """Find every light field under a folder, sorted; folders of views are not searched further."""
     root = Path(root)
-    if not root.exists():
+    if not os.path.exists(root):
         raise UnreadableFile(f"{root}: no such file or folder. Check the path.")
     return find_in(root, READERS)
 
 
 def choose_reader(path: Path, options: ReadOptions = ReadOptions()) -> ModuleType:
     """Return the first reader that recognises a path."""
-    if not path.exists():
+    if not os.path.exists(path):  # Path.exists() raises for a place that may not be looked at
         raise UnreadableFile(f"{path}: no such file or folder. Check the path.")
     for module in REFUSED:
         if module.detect(path):

@@ -236,6 +236,6 @@ def _mosaic_grid(path: Path, name: str, shape: tuple[int, ...], options: ReadOpt
         views,
         load,
         f"HDF5 with {name} (BasicLFSR)",
-        names_give_grid=False,
+        names_give_grid=options.views is None,
         orientation="presumed",
     )
