@@ -219,9 +219,11 @@ def _clocked(
     return run
 
 
-@torch.no_grad()
 def count_macs(network: FastNet | OACCNet, device: torch.device) -> float:
-    """Multiply-adds per pixel of an estimate, counted while a small picture is estimated."""
+    """Multiply-adds per pixel of an estimate, counted while a small picture is estimated.
+
+    With gradients enabled: the counter does not know the operation that is used without.
+    """
     margin = network.config.margin if isinstance(network, FastNet) else 0
     views = torch.rand(1, *network.config.grid, *[MACS_SIDE + 2 * margin] * 2, device=device)
     counter = FlopCounterMode(display=False)

@@ -91,7 +91,7 @@ class LevelConv(nn.Module):
     def __init__(self, channels: int) -> None:
         super().__init__()
         conv = nn.Conv3d(channels, channels, 3, padding=1, bias=False)
-        self.layer = ConvNorm(conv, activation=True)
+        self.layer = ConvNorm(conv, activation=True, keep_layout=True)
 
     def forward(self, x: Tensor, num_levels: int) -> Tensor:
         """(b*l, c, h, w) to the same."""
@@ -103,7 +103,7 @@ class LevelConv(nn.Module):
 def halving(channels_in: int, channels_out: int) -> ConvNorm:
     """Two by two pixels to one."""
     conv = nn.Conv2d(channels_in, channels_out, 2, 2, bias=False)
-    return ConvNorm(conv, activation=True)
+    return ConvNorm(conv, activation=True, keep_layout=True)
 
 
 class Hourglass(nn.Module):
@@ -122,7 +122,9 @@ class Hourglass(nn.Module):
         self.from_quarter = nn.Conv2d(quarter, half, 1)
         self.half_out = LevelConv(half)
         self.from_half = nn.ConvTranspose2d(half, full, 2, 2)
-        self.mix = ConvNorm(nn.Conv2d(full, full, 3, padding=1, bias=False), activation=True)
+        self.mix = ConvNorm(
+            nn.Conv2d(full, full, 3, padding=1, bias=False), activation=True, keep_layout=True
+        )
         self.out = nn.Conv2d(full, 1, 3, padding=1)
         nn.init.zeros_(self.out.weight)  # at step 0 the network is a plane sweep
         nn.init.zeros_(self.out.bias)  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from pickle import UnpicklingError
@@ -179,7 +180,6 @@ def train(
     Under `torchrun` all processes train the same run, each on its own patches.
     """
     check_options(options)
-    torch.set_flush_denormal(True)  # vanishing gradients are not worth the slow arithmetic
     rank, world = join_processes()
     torch_device = choose_device(device if world == 1 or device != "auto" else f"auto:{rank}")
     prepare_run(run, options, resume)
@@ -194,7 +194,7 @@ def train(
         module = nn.parallel.DistributedDataParallel(module, find_unused_parameters=True)
     saved = started = time.monotonic()
     earlier = trainer.progress.seconds
-    with MetricsLog(run, rank) as table:
+    with MetricsLog(run, rank) as table, flushed_denormals():
         for views, truth, valid in batches(scenes, options, trainer.progress.step, rank, world):
             if trainer.share_done() >= 1:
                 break
@@ -259,6 +259,16 @@ def prepare_run(run: Path, options: TrainOptions, resume: bool) -> None:
         raise OutputExists(f"{run}: already holds a run. Pass --resume to go on with it.")
     if int(os.environ.get("RANK", "0")) == 0:
         write_json(run / "options.json", asdict(options))
+
+
+@contextmanager
+def flushed_denormals() -> Iterator[None]:
+    """Vanishing gradients are not worth the processor's slow arithmetic; others' numbers may be."""
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
 
 
 def describe_data(data: Path, scenes: Sequence[Scene]) -> dict[str, str]:

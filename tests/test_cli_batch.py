@@ -127,7 +127,12 @@ def test_ctrl_c(root, weights, tmp_path, monkeypatch):
     out = tmp_path / "out"
     command = (sys.executable, "-m", "oaccdepth", "batch", root, "-o", out, "--weights", weights)
     process = subprocess.Popen(
-        [*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*map(str, command)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # a shell starts background jobs, such as these tests may be, with the signal ignored
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     while not list(out.rglob("run.json")) and process.poll() is None:
         time.sleep(0.05)

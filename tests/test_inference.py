@@ -16,6 +16,7 @@ from oaccdepth.inference import LoadedWeights, estimate, masks_from_disparity
 from oaccdepth.lightfield import LightField
 from oaccdepth.network import OACCNet, OACCNetConfig
 from oaccdepth.options import EstimateOptions
+from oaccdepth.synthetic import demo_scene
 
 SMALL_PAPER = OACCNetConfig(
     feature_blocks=1, matching_channels=4, cost_channels=24, volume_channels=6, attention_channels=2
@@ -38,10 +39,12 @@ def bad_share(disparity, truth, threshold, border=6):
     return np.mean(np.abs(disparity - truth)[inner] > threshold)
 
 
-def test_a_rendered_scene_comes_out_right(scene, bundled):
+def test_a_rendered_scene_comes_out_right(bundled):
+    scene = demo_scene()
     result = estimate(scene.light_field, network=bundled)
     assert result.disparity.shape == scene.disparity.shape
-    assert bad_share(result.disparity, scene.disparity, 0.25) < 0.1
+    assert bad_share(result.disparity, scene.disparity, 0.25) < 0.07
+    assert bad_share(result.disparity, scene.disparity, 0.07) < 0.15
     assert result.confidence.min() >= 0
     assert result.confidence.max() <= 1
     wrong = np.abs(result.disparity - scene.disparity) > 0.07
