@@ -29,7 +29,7 @@ def export(
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write the network for one tile as ONNX (needs the extra [onnx]).
+    """Write the network for one tile as ONNX; needs the extra `onnx`.
 
     Input `views` (1, U, V, TILE + 32, TILE + 32): grey in [0, 1] with a margin of 16 px, -1 where
     there is no picture. Outputs `disparity` [px] and `confidence`, (1, TILE, TILE).
