@@ -396,12 +396,19 @@ def test_colours_follow_the_map_and_the_range(visit):
 
 def test_mask_of_a_view(visit, scene, result):
     page = visit()
-    page.press("l")
-    page.press(*["ArrowLeft"] * 4, *["ArrowUp"] * 4)
-    page.page.locator("#left").select_option("mask")
-    page.press("a")
+    page.page.locator("#masks").click(position={"x": 5, "y": 5})
+    page.settle()
+    chosen = page.page.locator("#right")
+    assert chosen.input_value() == "mask"
+    assert chosen.locator("option:checked").inner_text() == "Mask of view 0, 0"
+    page.press("x", "a")
     page.hide_marks()
     assert difference(page.picture()[..., 0], result.masks[0, 0] * 255) < 8
+    page.page.locator("#patch").click(position={"x": 5, "y": 5})
+    page.settle()
+    assert page.text("#camera-text") == "row 0.0, column 0.0"
+    assert page.page.locator("#left").input_value() == "view"
+    assert difference(page.picture(), scene.light_field.views[0, 0] * 255) < 7
 
 
 def test_cloud_orbits(visit):
@@ -502,6 +509,38 @@ def test_phone(visit, result):
     page.settle()
     shown = page.text("#focus-text").split()[0].replace("−", "-")
     assert float(shown) == pytest.approx(result.disparity[10, 20], abs=0.006)
+
+
+def test_pinch(visit):
+    """Two fingers that part enlarge the picture about the place between them."""
+    page = visit(viewport=PHONE, has_touch=True, is_mobile=True)
+    fingers = page.context.new_cdp_session(page.page)
+    x, y = page.spot(20, 30)
+    for kind, apart in (("touchStart", 20), ("touchMove", 40), ("touchMove", 80)):
+        points = [{"x": x - apart / 2, "y": y, "id": 0}, {"x": x + apart / 2, "y": y, "id": 1}]
+        fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    fingers.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    page.settle()
+    page.page.touchscreen.tap(x, y)
+    page.settle()
+    place = page.text("#pixel-place")
+    assert place in {"x 20, y 30", "x 21, y 30"}  # the fingers do not move at the same moment
+    right, _ = page.spot(24, 30)  # four times as large: four pixels on the screen are one
+    page.page.touchscreen.tap(right, y)
+    page.settle()
+    assert page.text("#pixel-place") == f"x {int(place[2:4]) + 1}, y 30"
+
+
+def test_travel_moves_until_it_is_stopped(visit):
+    page = visit()
+    start = page.text("#camera-text")
+    page.press("Space")
+    page.page.wait_for_function(
+        "(start) => document.getElementById('camera-text').textContent !== start", arg=start
+    )
+    assert page.text("#play") == "Stop"
+    page.press("Space")
+    assert page.text("#play") == "Travel"
 
 
 def test_names_are_shown_as_text(visit, scene, result, tmp_path):

@@ -1,6 +1,7 @@
 // The point cloud: three.js, started when it is first looked at.
 import { NOT_KNOWN, depthOf } from "./scene.js";
 
+const MOST_POINTS = 1_200_000; // of larger pictures only some pixels become points
 const RELIEF = 1 / 16; // depth of a cloud without a camera, as in geometry.py
 
 const VERTEX = `
@@ -39,10 +40,14 @@ void main() {
 function placePoints(scene) {
   const { width, height, disparity, meta } = scene;
   const larger = Math.max(width, height);
+  const step = Math.ceil(Math.sqrt((width * height) / MOST_POINTS));
   const known = [];
-  disparity.forEach((d, i) => {
-    if (d > NOT_KNOWN && (!meta.camera || Number.isFinite(depthOf(scene, d)))) known.push(i);
-  });
+  for (let y = 0; y < height; y += step)
+    for (let x = 0; x < width; x += step) {
+      const d = disparity[y * width + x];
+      if (d > NOT_KNOWN && (!meta.camera || Number.isFinite(depthOf(scene, d))))
+        known.push(y * width + x);
+    }
   const depths = meta.camera ? known.map((i) => depthOf(scene, disparity[i])).sort((a, b) => a - b) : [];
   const unit = meta.camera ? depths[depths.length >> 1] : larger;
   const pixel = meta.camera ? meta.camera.sensor / larger / meta.camera.focal : 1 / larger;
@@ -54,7 +59,7 @@ function placePoints(scene) {
     places[3 * n + 1] = ((height - 1) / 2 - Math.floor(i / width)) * reach;
     places[3 * n + 2] = meta.camera ? -depth : disparity[i] * RELIEF;
   });
-  return { known: Uint32Array.from(known), places, pixel };
+  return { known: Uint32Array.from(known), places, pixel: pixel * step };
 }
 
 /** 255 where a pixel flies between two surfaces: one neighbour is much nearer, another much farther. */

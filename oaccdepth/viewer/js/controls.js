@@ -131,6 +131,7 @@ export class Controls {
     if (has("tool", "layout")) this.syncBars(values);
     if (has("left", "right")) for (const side of ["left", "right"]) find(side).value = values[side];
     if (has("range", "map", "errorRange", "isDark")) this.syncColour(values);
+    if (has("maskView")) this.nameMask(values.maskView);
     if (has("focus", "aperture")) this.syncFocus(values);
     if (has("camera", "isDark", "layout")) this.drawPad(values.camera);
     if (has("cloud")) this.syncCloud(values.cloud);
@@ -156,6 +157,12 @@ export class Controls {
     for (const id of ["picture", "marks", "left"]) find(id).hidden = isCloud;
     find("right").hidden = isCloud || layout === "single";
     find("handle").hidden = layout !== "wipe";
+  }
+
+  nameMask({ x, y }) {
+    const { middle } = this.scene.grid;
+    for (const item of document.querySelectorAll(".pill option[value=mask]"))
+      item.textContent = `Mask of view ${y + middle.u}, ${x + middle.v}`;
   }
 
   syncColour({ range, map, errorRange }) {

@@ -101,7 +101,8 @@ export function zoomAt(state, panes, point, factor, picture) {
 
 /** Pan by a distance on the stage [css px]. */
 export function panBy(state, panes, dx, dy, picture) {
-  const { rect, scale } = panes[0];
+  const { rect } = panes[0];
   const zoom = limitZoom(state.zoom, rect, picture);
+  const scale = fitScale(rect, picture) * zoom.factor; // the pane's own may be of an earlier frame
   return limitZoom({ ...zoom, x: zoom.x - dx / scale, y: zoom.y - dy / scale }, rect, picture);
 }

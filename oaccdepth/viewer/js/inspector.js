@@ -29,8 +29,10 @@ export class Inspector {
     for (const id of ["patch", "masks"]) {
       byId(id).addEventListener("pointermove", (event) => this.nameCell(event));
       byId(id).addEventListener("pointerleave", () => (byId("cell").textContent = this.hint));
+      byId(id).addEventListener("click", (event) => this.chooseCell(event));
     }
-    this.hint = "Each square is one view.";
+    this.hint = "Each square is one view; click it to see all of it.";
+    this.onCell = () => {};
   }
 
   /** Show a pixel; its views only when all of them have come in. */
@@ -125,12 +127,26 @@ export class Inspector {
     context.stroke();
   }
 
-  nameCell(event) {
-    if (!this.masks) return;
+  /** The view under the pointer, or null. */
+  cellAt(event) {
     const { rows, columns } = this.scene.grid;
     const cell = event.currentTarget.clientWidth / Math.max(rows, columns);
     const [u, v] = [Math.floor(event.offsetY / cell), Math.floor(event.offsetX / cell)];
-    if (u < 0 || v < 0 || u >= rows || v >= columns) return;
+    return this.masks && u >= 0 && v >= 0 && u < rows && v < columns ? { u, v } : null;
+  }
+
+  chooseCell(event) {
+    const place = this.cellAt(event);
+    const { middle } = this.scene.grid;
+    if (!place) return;
+    this.onCell(event.currentTarget.id, { x: place.v - middle.v, y: place.u - middle.u });
+  }
+
+  nameCell(event) {
+    const place = this.cellAt(event);
+    if (!place) return;
+    const { u, v } = place;
+    const { columns } = this.scene.grid;
     const mask = this.masks[u * columns + v].toFixed(2);
     byId("cell").textContent = `View in row ${u}, column ${v}: mask ${mask}`;
   }

@@ -57,6 +57,7 @@ class Page {
       faint: colour("--line"),
     }));
     this.actions = this.makeActions();
+    this.inspector.onCell = (grid, place) => this.chooseCell(grid, place);
     this.controls = new Controls(scene, this.state, this.layers, this.actions);
     this.pointer = new StagePointer(element("viewport"), element("handle"), this.stage, this.actions);
     const table = keyTable(this.actions, this.pairs);
@@ -79,6 +80,7 @@ class Page {
       right,
       split: 0.5,
       camera: { x: 0, y: 0 }, // view steps right and down of the centre
+      maskView: { x: -scene.grid.middle.v, y: 0 }, // of the view whose mask is shown
       focus: valueAt(scene, scene.disparity, pixel.x, pixel.y) ?? 0,
       aperture: Math.hypot(rows >> 1, columns >> 1),
       map: 0,
@@ -140,7 +142,7 @@ class Page {
     if (this.state.get("layout") === "cloud") this.state.set({ layout: "wipe" });
     this.state.set({ tool });
     if (tool === "focus") this.showPhoto("refocused");
-    else this.showPhoto("view");
+    else this.showPhoto("view", tool === "look");
     if (tool !== "look") this.moveCamera({ x: 0, y: 0 }, true);
   }
 
@@ -151,15 +153,18 @@ class Page {
     else this.cloud?.hide();
   }
 
-  /** Show the photo, plain or refocused, where the other of the two is shown, else on the left. */
-  showPhoto(wanted) {
+  /**
+   * Show the photo, plain or refocused: where the other of the two is shown; else, if it must be, on
+   * the left.
+   */
+  showPhoto(wanted, isMust = true) {
     if (!this.layers.some(({ id }) => id === wanted)) return;
-    const { left, right, tool } = this.state.values;
-    if (left === wanted || right === wanted) return;
+    const { values } = this.state;
+    const sides = values.layout === "single" ? ["left"] : ["left", "right"];
+    if (sides.some((side) => values[side] === wanted)) return;
     const other = wanted === "view" ? "refocused" : "view";
-    if (left === other || right === other)
-      this.state.set({ [left === other ? "left" : "right"]: wanted });
-    else if (tool !== "inspect" || wanted === "refocused") this.state.set({ left: wanted });
+    const place = sides.find((side) => values[side] === other);
+    if (place || isMust) this.state.set({ [place ?? "left"]: wanted });
   }
 
   /** A place of the stage's picture as a pixel of the centre view. */
@@ -189,6 +194,18 @@ class Page {
     const x = clamp(part.x, 0, 1) * (columns - 1) - middle.v;
     const y = clamp(part.y, 0, 1) * (rows - 1) - middle.u;
     this.moveCamera({ x, y }, false);
+  }
+
+  /** A square of the pixel card: go to the view, or show its whole mask. */
+  chooseCell(grid, place) {
+    if (this.state.get("layout") === "cloud") this.chooseLayout("wipe");
+    if (grid === "patch") {
+      this.showPhoto("view");
+      return this.moveCamera(place, true);
+    }
+    const { left, layout } = this.state.values;
+    const side = layout === "single" || left === "mask" ? "left" : "right";
+    this.state.set({ maskView: place, [side]: "mask" });
   }
 
   leave() {

@@ -57,6 +57,7 @@ export class StagePointer {
       if (!this.begin.isClick) this.pan(point, last);
     }
     if (this.isOurs(event)) this.follow(point, event.pointerType === "mouse" || Boolean(last));
+    else this.actions.hover(null);
   }
 
   pan(point, last) {
@@ -82,10 +83,10 @@ export class StagePointer {
   movePinch() {
     const { state, panes, picture } = this.stage;
     const now = this.spread();
-    const zoomed = zoomAt(state.values, panes, now, now.length / this.pinch.length, picture);
-    this.actions.zoom(zoomed);
-    const moved = panBy(state.values, this.stage.panes, now.x - this.pinch.x, now.y - this.pinch.y, picture);
-    this.actions.zoom(moved);
+    const [dx, dy] = [now.x - this.pinch.x, now.y - this.pinch.y];
+    this.actions.zoom(panBy(state.values, panes, dx, dy, picture));
+    const factor = now.length / Math.max(this.pinch.length, 1);
+    this.actions.zoom(zoomAt(state.values, panes, now, factor, picture));
     this.pinch = now;
   }
 

@@ -133,6 +133,7 @@ export class Renderer {
       uMap: layer.map(look),
       uRange: layer.range(look),
       uCamera: [look.camera.x, look.camera.y],
+      uMaskView: [look.maskView.x, look.maskView.y],
       uOrigin: [-pane.x / scale, this.canvas.height * step - pane.y / scale],
       uStep: step,
       uShades: look.isDark ? [0.16, 0.22] : [0.8, 0.88],

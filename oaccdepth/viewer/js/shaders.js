@@ -79,6 +79,7 @@ uniform sampler2D uColours;   // 256 x maps
 uniform int uMap;
 uniform vec2 uRange;
 uniform vec2 uCamera;         // view steps right and down of the centre
+uniform ivec2 uMaskView;      // the same, of the view whose mask is shown
 uniform vec2 uOrigin;         // picture position of the canvas' lower left corner
 uniform float uStep;          // picture pixels per canvas pixel
 uniform vec2 uShades;         // of the hatching where nothing is known
@@ -115,7 +116,7 @@ vec3 seen(vec2 p) {
 
 float computedMask(ivec2 i) { // (1 - |difference to the centre|)^2, as the networks do
   vec2 p = vec2(i) + 0.5;
-  ivec2 k = ivec2(round(uCamera));
+  ivec2 k = uMaskView;
   vec4 view = viewAt(k, p - known(fetch(uDisparity, i)) * vec2(k));
   float difference = dot(view.rgb - textureLod(uCentre, p / uSize, 0.0).rgb, vec3(1.0 / 3.0));
   return view.a * pow(1.0 - abs(difference), 2.0);
@@ -128,7 +129,7 @@ float scalar(ivec2 i) {
 #elif KIND == COMPUTED_MASK
   return computedMask(i);
 #elif KIND == MASK
-  ivec2 place = ivec2(round(uCamera)) + middle();
+  ivec2 place = uMaskView + middle();
   vec2 cell = (vec2(i) + 0.5) / uSize;
   return textureLod(uMasks, vec3(cell, place.y * uGrid.x + place.x), 0.0).r;
 #else

@@ -45,9 +45,11 @@ export class Stage {
       const y = Math.max(pane.rect.top, pane.y) + 10;
       menu.style.setProperty("transform", `translate(${x}px, ${y}px)`);
     };
-    place(part("left"), first, from + 10);
     const isWipe = layout === "wipe";
-    place(right, last, isWipe ? to - right.offsetWidth - 10 : Math.max(last.rect.left, last.x) + 10);
+    const isNarrow = isWipe && to - from < 2 * right.offsetWidth + 30; // the menus go beside it
+    place(part("left"), first, (isNarrow ? first.rect.left : from) + 10);
+    const end = (isNarrow ? last.rect.right : to) - right.offsetWidth - 10;
+    place(right, last, isWipe ? end : Math.max(last.rect.left, last.x) + 10);
     const handle = part("handle");
     handle.style.setProperty("transform", `translateX(${from + split * (to - from)}px)`);
     handle.setAttribute("aria-valuenow", Math.round(split * 100));
