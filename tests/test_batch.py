@@ -18,6 +18,7 @@ import pytest
 
 from oaccdepth import readers, writers
 from oaccdepth.batch import choose_devices, find_jobs, remove_leftovers, run_jobs
+from oaccdepth.batch.crew import IN_FLIGHT
 from oaccdepth.batch.job import Settings, fingerprint
 from oaccdepth.disparity import DisparityMap, Provenance
 from oaccdepth.errors import InvalidCheckpoint, InvalidOption, UnreadableFile, UnwritableOutput
@@ -465,6 +466,78 @@ def test_stopped(root, settings, jobs):
     report = json.loads((settings.output / "report.json").read_text())
     assert report["not_reached"] == list(summary.not_reached)
     assert set(statuses(run(root, slow)).values()) == {"done", "skipped"}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_finished_but_not_told(root, settings, jobs):
+    """All files of a scene are there, its record is on the way: the report has it."""
+    count = min(4, jobs * IN_FLIGHT)
+
+    def stop_when_all_is_written(record):
+        deadline = time.monotonic() + 60
+        while len(list(settings.output.rglob("run.json"))) < count and time.monotonic() < deadline:
+            time.sleep(0.02)
+        raise KeyboardInterrupt
+
+    summary = run(root, settings, BatchOptions(jobs=jobs), on_record=stop_when_all_is_written)
+    assert list(statuses(summary).values()) == ["done"] * count
+    assert len(summary.not_reached) == 4 - count
+    report = json.loads((settings.output / "report.json").read_text())
+    assert [scene["scene"] for scene in report["scenes"]] == list(statuses(summary))
+
+
+def test_of_an_earlier_run_is_not_told_as_done_again(root, settings):
+    def stop(record):
+        raise KeyboardInterrupt
+
+    slow = replace(settings, open_network=open_slow)
+    run(root, slow)
+    summary = run(root, slow, BatchOptions(redo=True), on_record=stop)
+    assert len(list(settings.output.rglob("run.json"))) == 4
+    assert len(summary.records) < 4
+
+
+def test_written_while_stopping(root, settings):
+    """What is being written as Ctrl-C comes is finished, and told."""
+    writing, stopping = threading.Event(), threading.Event()
+
+    def hold_up(scene, stage, fraction):
+        if stage == "writing" and scene != "test/origami":
+            writing.set()
+            assert stopping.wait(60)
+            time.sleep(0.2)
+
+    def stop(record):
+        assert writing.wait(60)
+        stopping.set()
+        raise KeyboardInterrupt
+
+    summary = run(root, settings, report=hold_up, on_record=stop)
+    written = {path.parent for path in settings.output.rglob("run.json")}
+    assert len(written) > 1
+    assert {settings.output / record.scene for record in summary.records} == written
+
+
+def test_impatient_ctrl_c(root, settings):
+    """A second and third Ctrl-C while the present tile is waited for: still a report, and then
+    nothing is written any more."""
+
+    def press(record):
+        for delay in (0.2, 0.4):
+            threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
+        raise KeyboardInterrupt
+
+    def open_slower(options):
+        def estimate(light_field, progress):
+            time.sleep(0.0 if light_field.source == "origami" else 1.0)
+            return toy_estimate(light_field, progress)
+
+        return estimate
+
+    summary = run(root, replace(settings, open_network=open_slower), on_record=press)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("scene")]
+    assert (settings.output / "report.json").is_file()
+    assert summary.not_reached
 
 
 def test_choose_devices():

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -15,7 +17,16 @@ from pathlib import Path
 
 from oaccdepth import evaluation, readers, writers
 from oaccdepth.batch.crew import Crew, LocalWorker, ProcessWorker, Worker
-from oaccdepth.batch.job import Job, Record, Report, Settings, earlier_record
+from oaccdepth.batch.job import (
+    Job,
+    Record,
+    Report,
+    RunVersion,
+    Settings,
+    earlier_record,
+    record_since,
+    run_version,
+)
 from oaccdepth.batch.report import remove_report, write_report
 from oaccdepth.errors import InvalidOption, UnreadableFile, UnwritableOutput
 from oaccdepth.options import BatchOptions, EstimateOptions, ReadOptions
@@ -167,17 +178,51 @@ def run_jobs(
     with _claimed(settings.output):
         remove_leftovers(settings.output)
         remove_report(settings.output)
+        before = {job.scene: run_version(job) for job in jobs}
+        crew = make_crew(settings, options, report)
         try:
-            with closing(make_crew(settings, options, report).run(jobs)) as finished:
+            with closing(crew.run(jobs)) as finished:
                 for record in finished:
                     records[record.scene] = record
                     on_record(record)
         except KeyboardInterrupt:
-            remove_leftovers(settings.output)  # of workers that were ended
-        ordered = [records[job.scene] for job in jobs if job.scene in records]
-        not_reached = [job.scene for job in jobs if job.scene not in records]
-        write_report(settings.output, ordered, _about(settings, not_reached))
+            with _undisturbed():  # by a second Ctrl-C, that would leave no report
+                crew.close()
+                remove_leftovers(settings.output)  # of workers that were ended
+                records |= _untold(jobs, records, before)
+                return _finish(jobs, records, settings)
+        return _finish(jobs, records, settings)
+
+
+def _untold(
+    jobs: Sequence[Job], records: Mapping[str, Record], before: Mapping[str, RunVersion]
+) -> dict[str, Record]:
+    """Scenes that were finished as the batch was stopped, so that nobody heard of it."""
+    found = {
+        job.scene: record_since(job, before[job.scene]) for job in jobs if job.scene not in records
+    }
+    return {scene: record for scene, record in found.items() if record is not None}
+
+
+def _finish(jobs: Sequence[Job], records: Mapping[str, Record], settings: Settings) -> Summary:
+    """Write the report."""
+    ordered = [records[job.scene] for job in jobs if job.scene in records]
+    not_reached = [job.scene for job in jobs if job.scene not in records]
+    write_report(settings.output, ordered, _about(settings, not_reached))
     return Summary(tuple(ordered), tuple(not_reached))
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ctrl-C has no effect inside."""
+    if threading.current_thread() is not threading.main_thread():  # it arrives only there
+        yield
+        return
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
 
 
 def _about(settings: Settings, not_reached: list[str]) -> dict[str, object]:

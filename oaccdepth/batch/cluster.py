@@ -15,7 +15,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from oaccdepth.batch.crew import IN_FLIGHT, Crew, Worker, WorkerDied
+from oaccdepth.batch.crew import IN_FLIGHT, PATIENCE_SECONDS, Crew, Worker, WorkerDied
 from oaccdepth.batch.job import Job, Pipeline, Record, Report, Settings
 from oaccdepth.errors import DeviceUnavailable, MissingDependency, OaccDepthError
 
@@ -87,8 +87,9 @@ class RemotePipeline:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._lock = threading.Lock()
-        self._progress: dict[str, tuple[str, float]] = {}  # by scene
+        self._pipeline: Pipeline | None = None
+        self._changed = threading.Condition()
+        self._progress: dict[str, tuple[str, float]] = {}  # by scene: those under way
 
     def open(self) -> None:
         """Load the network; apart from the constructor, so that its errors arrive as they are."""
@@ -96,19 +97,29 @@ class RemotePipeline:
 
     def process(self, job: Job) -> Record:
         """Do one light field."""
+        assert self._pipeline is not None  # no job comes before `open` is done
+        self._note(job.scene, "reading", 0.0)
         try:
             return self._pipeline.process(job, self._note)
         finally:
-            with self._lock:
-                self._progress.pop(job.scene, None)
+            with self._changed:
+                del self._progress[job.scene]
+                self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Give up what is under way; when it returns, nothing is written any more."""
+        if self._pipeline is not None:
+            self._pipeline.close()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._progress)
 
     def progress(self) -> dict[str, tuple[str, float]]:
         """How far the light fields under way are."""
-        with self._lock:
+        with self._changed:
             return dict(self._progress)
 
     def _note(self, scene: str, stage: str, fraction: float) -> None:
-        with self._lock:
+        with self._changed:
             self._progress[scene] = stage, fraction
 
 
@@ -118,10 +129,11 @@ class RayWorker:
     def __init__(self, settings: Settings, needs: dict[str, int], report: Report) -> None:
         self._ray = import_module("ray")  # untyped, so that mypy says the same without the extra
         self._report = report
-        remote = self._ray.remote(max_concurrency=IN_FLIGHT + 1, **needs)(RemotePipeline)
+        remote = self._ray.remote(max_concurrency=IN_FLIGHT + 2, **needs)(RemotePipeline)
         self._actor = remote.remote(settings)
         self._opening = self._actor.open.remote()
         self._progress: Any = None  # an answer on its way
+        self._stopping: Any = None  # the same
 
     def is_ready(self) -> bool:
         """Whether Ray has found room for it and the network is loaded; tell its progress."""
@@ -148,8 +160,16 @@ class RayWorker:
         self._actor.process.remote(job).future().add_done_callback(pass_on)
         return future
 
+    def stop(self) -> None:
+        """Ask the actor to give up what is under way."""
+        if self._stopping is None:
+            self._stopping = self._actor.stop.remote()
+
     def close(self) -> None:
-        """End the actor, whatever it does: files appear whole or not at all."""
+        """Wait for that, then end the actor; Ray does not tell when what it kills is dead."""
+        self.stop()
+        if self._is_there(self._opening):  # or it has no light field, and perhaps no machine
+            self._ray.wait([self._stopping], timeout=PATIENCE_SECONDS)
         self._ray.kill(self._actor)
 
     def _tell_progress(self) -> None:

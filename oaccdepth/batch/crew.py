@@ -45,8 +45,11 @@ class Worker(Protocol):
     def submit(self, job: Job) -> Future[Record]:
         """Do a light field. The future raises WorkerDied if the worker does not live to do it."""
 
+    def stop(self) -> None:
+        """Take nothing more and give up what is under way; does not wait for it."""
+
     def close(self) -> None:
-        """Stop at once; what is under way is given up."""
+        """Stop, and wait until it writes nothing any more; may be called again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +89,15 @@ class Crew:
             logger.warning("stopping: what is under way is given up at the end of its tile.")
             raise
         finally:
-            for worker in self._workers.values():
-                worker.close()
+            self.close()
+
+    def close(self) -> None:
+        """End all workers; when it returns, none of them writes any more."""
+        workers = list(self._workers.values())
+        for worker in workers:  # all at once, so that the wait is that for the slowest
+            worker.stop()
+        for worker in workers:
+            worker.close()
 
     def _wait_for_workers(self) -> None:
         time.sleep(POLL_SECONDS)
@@ -157,10 +167,16 @@ class LocalWorker:
         """Do a light field in a thread."""
         return self._threads.submit(self._pipeline.process, job, self._report)
 
-    def close(self) -> None:
+    def stop(self) -> None:
         """Finish what is being written, give up the rest."""
         self._pipeline.stop()
-        self._threads.shutdown(cancel_futures=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def close(self) -> None:
+        """Stop, and wait for it."""
+        self.stop()
+        self._pipeline.close()
+        self._threads.shutdown()
 
 
 class ProcessWorker:
@@ -197,9 +213,13 @@ class ProcessWorker:
             self._connection.send(job)
         return future
 
-    def close(self) -> None:
+    def stop(self) -> None:
         """End the process, whatever it does: files appear whole or not at all."""
         self._process.kill()
+
+    def close(self) -> None:
+        """Stop, and wait for it."""
+        self.stop()
         self._process.join()
         self._listener.join()
         self._connection.close()

@@ -34,6 +34,7 @@ BLOCK = 1 << 20  # bytes read at a time
 Report = Callable[[str, str, float], None]  # scene, what is going on, how much is done (0..1)
 Progress = Callable[[str, float], None]  # the same, of one scene
 Estimate = Callable[[LightField, Progress], DisparityMap]
+RunVersion = tuple[int, int, int] | None
 
 
 class Stopped(Exception):
@@ -148,15 +149,37 @@ def _files(source: Path, output: Path) -> list[Path]:
 
 def earlier_record(job: Job, made_from: dict[str, Any]) -> Record | None:
     """Record of an earlier run that made the same from the same, if its files are still there."""
+    made_earlier_from, record = _read_run(job)
+    if record is None or made_earlier_from != made_from:
+        return None
+    return replace(record, scene=job.scene, status="skipped")
+
+
+def record_since(job: Job, version: RunVersion) -> Record | None:
+    """Record of a scene whose files were written since `run_version` was asked."""
+    if run_version(job) in (None, version):
+        return None
+    return _read_run(job)[1]
+
+
+def run_version(job: Job) -> RunVersion:
+    """What tells one `run.json` of a scene from the next, without reading it; None: not there."""
+    try:
+        found = (job.folder / writers.RUN_FILE).stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _read_run(job: Job) -> tuple[Any, Record | None]:
+    """What a scene was made from, and its record, if its files are all there."""
     try:
         run = json.loads((job.folder / writers.RUN_FILE).read_text(encoding="utf-8"))
-        if run["batch"]["made_from"] != made_from:
-            return None
         if not all((job.folder / name).is_file() for name in run["files"]):
-            return None
-        return replace(Record(**run["batch"]["record"]), scene=job.scene, status="skipped")
+            return None, None
+        return run["batch"]["made_from"], Record(**run["batch"]["record"])
     except (OSError, ValueError, KeyError, TypeError):  # no run.json, or not one of ours
-        return None
+        return None, None
 
 
 class Pipeline:
@@ -189,7 +212,12 @@ class Pipeline:
     def stop(self) -> None:
         """Give up what is in the network, at the end of its present tile."""
         self._stop.set()
-        self._network.shutdown(cancel_futures=True)
+        self._network.shutdown(wait=False, cancel_futures=True)
+
+    def close(self) -> None:
+        """Stop, and wait for the end of that tile."""
+        self.stop()
+        self._network.shutdown()
 
     def _process(self, job: Job, report: Report) -> Record:
         settings = self._settings
