@@ -12,6 +12,7 @@ import pytest
 from oaccdepth import readers, writers
 from oaccdepth.conversion import write_light_field
 from oaccdepth.disparity import DisparityMap
+from oaccdepth.errors import InvalidLightField
 from oaccdepth.lightfield import LightField
 
 
@@ -80,6 +81,26 @@ def test_damaged_light_fields_are_found_to_be_reported(tmp_path, rendered):
     (tmp_path / "lf.h5").write_bytes((tmp_path / "lf.h5").read_bytes()[:-10])
     found = [path.name for path in readers.find(tmp_path)]
     assert found == ["broken", "incomplete", "lf.h5"]
+
+
+def test_broken_scenes_are_found_to_be_reported(tmp_path, rendered):
+    views, truth = rendered
+    for name, kept in (("two", 2), ("none", 0), ("array", 0)):
+        files.hci(tmp_path / name, views, truth)
+        for path in sorted((tmp_path / name).glob("input_Cam*"))[kept:]:
+            path.unlink()
+    np.save(tmp_path / "array" / "views.npy", views)  # it is there in another form
+    files.hci(tmp_path / "no_grid", views)
+    (tmp_path / "no_grid" / "parameters.cfg").unlink()
+    for path in sorted((tmp_path / "no_grid").glob("input_Cam*"))[5:]:
+        path.unlink()
+    found = [path.relative_to(tmp_path).as_posix() for path in readers.find(tmp_path)]
+    assert found == ["array/views.npy", "no_grid", "none", "two"]
+    with pytest.raises(InvalidLightField) as error:
+        readers.read(tmp_path / "none")
+    assert str(error.value) == (
+        f"{tmp_path}/none: has parameters.cfg but no views. Expected input_Cam000.png and so on."
+    )
 
 
 def test_many_light_fields_in_one_folder(tmp_path, rendered):

@@ -29,6 +29,7 @@ from oaccdepth.readers import (
 from oaccdepth.readers.assembly import assemble
 from oaccdepth.readers.listing import list_files
 from oaccdepth.readers.names import view_names
+from oaccdepth.readers.parameters import FILE_NAME
 from oaccdepth.readers.search import find_in
 
 READERS: tuple[ModuleType, ...] = (
@@ -111,6 +112,8 @@ def _unknown(path: Path) -> UnknownFormat | InvalidLightField:
                 f"{path}: the folder itself holds no views, but there are light fields in it: "
                 f"{', '.join(inside)}. Give one of them, or use oaccdepth batch."
             )
+        if (path / FILE_NAME).is_file():
+            return hci.no_views(path)
         if view_names(list_files(path)):
             return view_folder.no_grid(path, ReadOptions())
         return UnknownFormat(

@@ -41,9 +41,7 @@ def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
     folder = scene_folder(path)
     numbered = _numbered_views(folder)
     if not numbered:
-        raise InvalidLightField(
-            f"{folder}: has parameters.cfg but no views. Expected input_Cam000.png and so on."
-        )
+        raise no_views(folder)
     parameters = _find_parameters(folder, numbered, options)
     rows, columns = parameters.shape
     if max(numbered) >= rows * columns:
@@ -78,6 +76,13 @@ def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
         disparity_range=parameters.disparity_range,
         ground_truth=(lambda: read_pfm(truth)) if truth.is_file() else None,
         notes=() if has_file else ("No parameters.cfg: the camera is not known.",),
+    )
+
+
+def no_views(folder: Path) -> InvalidLightField:
+    """Say what a folder with nothing but a parameters.cfg lacks."""
+    return InvalidLightField(
+        f"{folder}: has parameters.cfg but no views. Expected input_Cam000.png and so on."
     )
 
 

@@ -9,10 +9,11 @@ from types import ModuleType
 
 from oaccdepth.errors import OaccDepthError, UnreadableFile
 from oaccdepth.options import ReadOptions
-from oaccdepth.readers import decoding, lenslet
+from oaccdepth.readers import decoding, hci, lenslet
 from oaccdepth.readers.axes import MOST_GUESSED_VIEWS
 from oaccdepth.readers.grid import FEWEST_VIEWS
 from oaccdepth.readers.names import NOT_A_VIEW
+from oaccdepth.readers.parameters import FILE_NAME
 
 ARRAY_EXTENSIONS = (".h5", ".hdf5", ".mat", ".npy", ".npz")
 
@@ -21,11 +22,14 @@ def find_in(root: Path, readers: Iterable[ModuleType], most: int | None = None) 
     """Find the light fields at and under `root`, sorted, at most so many."""
     readers = tuple(readers)
     found: list[Path] = []
+    empty: list[Path] = []  # folders with a parameters.cfg and no views
     waiting, seen = [root], set()
     while waiting and (most is None or len(found) < most):
         path = waiting.pop()
         if not path.is_dir():
-            if _is_light_field_file(path, readers):
+            if path.name == FILE_NAME:
+                empty.append(path.parent)
+            elif _is_light_field_file(path, readers):
                 found.append(path)
             continue
         identity = os.path.realpath(path)
@@ -36,6 +40,9 @@ def find_in(root: Path, readers: Iterable[ModuleType], most: int | None = None) 
             found.append(path)
         else:
             waiting += sorted(_inside(path), reverse=True)
+    if most is None:  # a whole search: what calls itself a scene and holds none is told
+        places = {place for path in found for place in path.parents}
+        found += [folder for folder in empty if folder not in places]
     return sorted(found)[:most]
 
 
@@ -49,7 +56,8 @@ def _inside(folder: Path) -> list[Path]:
 def _is_light_field_folder(path: Path, readers: tuple[ModuleType, ...]) -> bool:
     for reader in readers:
         if not reader.EXTENSIONS and _detects(reader, path):
-            return _opens(reader, path, needs_names=False)
+            # Views named as HCI's are nothing else: if they make no grid, the scene is broken.
+            return reader is hci or _opens(reader, path, needs_names=False)
     return False
 
 
