@@ -181,7 +181,7 @@ def train(
     """
     check_options(options)
     rank, world = join_processes()
-    torch_device = choose_device(device if world == 1 or device != "auto" else f"auto:{rank}")
+    torch_device = own_device(device)
     prepare_run(run, options, resume)
     scenes = load_scenes(data)
     checks = readers.find(validation) if validation else []
@@ -240,8 +240,17 @@ def join_processes() -> tuple[int, int]:
     """Number of this process and how many there are, under torchrun; else 0 and 1."""
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world > 1 and not dist.is_initialized():
-        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+        # the clocks that processes agree on stay on the CPU, whatever the network is on
+        dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
     return int(os.environ.get("RANK", "0")), world
+
+
+def own_device(name: str) -> torch.device:
+    """The device of this name; where it leaves the choice, each process its own GPU."""
+    device = choose_device(name)
+    if device.type == "cuda" and device.index is None and dist.is_initialized():
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+    return device
 
 
 def agree(seconds: float, world: int) -> float:

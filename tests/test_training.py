@@ -154,7 +154,7 @@ def test_two_processes_train_one_run(scene_folder, tmp_path):
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
     command += ["--master-port", str(29500 + os.getpid() % 2000), "-m", "oaccdepth", "train"]
     command += [str(scene_folder), "-o", str(tmp_path / "two"), "--steps", "2", "--batch", "1"]
-    command += ["--patch", "16", "--workers", "0", "--device", "cpu"]
+    command += ["--patch", "16", "--workers", "0"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     subprocess.run(command, check=True, env=environment, cwd=Path(__file__).parent.parent)
     metadata = checkpoint.read_metadata(tmp_path / "two" / "latest.safetensors")
