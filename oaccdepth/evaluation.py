@@ -98,11 +98,13 @@ def evaluate_maps(
             f"{scene}: the prediction is {_size(prediction)} pixels, the ground truth "
             f"{_size(truth)}. Estimate at the ground truth's size."
         )
+    if not np.isfinite(truth).any():
+        raise InvalidPrediction(f"{scene}: the ground truth is finite nowhere. Copy it again.")
     mask = metrics.scored_pixels(truth, border)
     if not mask.any():
         raise InvalidPrediction(
             f"{scene}: a border of {border} px leaves nothing of {_size(truth)} pixels to score. "
-            "Choose a smaller --border."
+            "Use evaluate with a smaller --border."
         )
     missing = int(np.count_nonzero(~np.isfinite(prediction[mask])))
     values = {name: metric(prediction, truth, mask) for name, metric in METRICS.items()}
@@ -243,7 +245,8 @@ def _scene_of(truth: Path) -> str:
 
 
 def _size(values: FloatArray) -> str:
-    return "x".join(str(side) for side in values.shape)
+    """Width and height, in the order of all messages."""
+    return f"{values.shape[1]}x{values.shape[0]}"
 
 
 @cache

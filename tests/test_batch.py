@@ -316,9 +316,7 @@ def test_output_inside_root_is_not_input(root, settings, monkeypatch, caplog):
     inside = replace(settings, output=root / "results")
     assert "results/old" not in statuses(run(root, inside))
     assert set(statuses(run(root, inside)).values()) == {"skipped"}
-    assert caplog.messages[0] == (
-        f"left out what is found under --output {root}/results: 1 in all."
-    )
+    assert caplog.messages[0] == (f"left out what lies in --output {root}/results: 1 found there.")
 
 
 def test_output_must_not_lie_among_views(root):
@@ -327,6 +325,11 @@ def test_output_must_not_lie_among_views(root):
     assert str(error.value) == (
         f"--output {root}: results would lie among the views of test/origami. "
         "Choose another --output."
+    )
+    with pytest.raises(InvalidOption) as error:
+        find_jobs(root, root / "town")
+    assert str(error.value) == (
+        f"--output {root}/town: results would lie among the views of town. Choose another --output."
     )
 
 

@@ -38,19 +38,10 @@ def test_batch(run, root, weights, tmp_path):
     assert lines[0].startswith("[1/2] ") and lines[1].startswith("[2/2] ")
     assert lines[-1] == "2 done, 0 skipped, 0 failed"
     table = [line.split() for line in result.stdout.splitlines()]
-    assert table[0] == [
-        "scene",
-        "format",
-        "grid",
-        "s",
-        "GiB",
-        "disparity",
-        "MSE",
-        "BadPix",
-        "status",
-    ]
-    assert table[1][:3] == ["test/herbs", "hci", "3x3"]
-    assert table[2][0] == "training/boxes" and table[2][-1] == "done"
+    assert table[0] == ["time", "memory", "disparity", "MSE", "BadPix"]
+    assert table[1] == ["scene", "format", "grid", "s", "GiB", "px", "x100", "0.07", "%", "status"]
+    assert table[2][:3] == ["test/herbs", "hci", "3x3"]
+    assert table[3][0] == "training/boxes" and table[3][-1] == "done"
     assert (out / "training" / "boxes" / "disparity.npy").exists()
     with (out / "report.csv").open() as file:
         assert [row["scene"] for row in csv.DictReader(file)] == ["test/herbs", "training/boxes"]

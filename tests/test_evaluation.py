@@ -91,7 +91,7 @@ def test_sizes_must_agree():
     with pytest.raises(InvalidPrediction) as error:
         evaluation.evaluate_maps("boxes", plane(0, (20, 30)), plane(0))
     assert str(error.value) == (
-        "boxes: the prediction is 20x30 pixels, the ground truth 40x50. "
+        "boxes: the prediction is 30x20 pixels, the ground truth 50x40. "
         "Estimate at the ground truth's size."
     )
 
@@ -100,9 +100,12 @@ def test_border_must_leave_something():
     with pytest.raises(InvalidPrediction) as error:
         evaluation.evaluate_maps("boxes", plane(0), plane(0), border=20)
     assert str(error.value) == (
-        "boxes: a border of 20 px leaves nothing of 40x50 pixels to score. "
-        "Choose a smaller --border."
+        "boxes: a border of 20 px leaves nothing of 50x40 pixels to score. "
+        "Use evaluate with a smaller --border."
     )
+    with pytest.raises(InvalidPrediction) as error:
+        evaluation.evaluate_maps("boxes", plane(0), plane(np.nan))
+    assert str(error.value) == "boxes: the ground truth is finite nowhere. Copy it again."
 
 
 def test_evaluate_files(tmp_path, dataset):

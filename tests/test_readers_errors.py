@@ -217,6 +217,17 @@ def test_parameters_and_views_that_contradict(tmp_path, views):
     )
 
 
+def test_nothing_of_the_centre_view_is_known(tmp_path, views):
+    path = tmp_path / "lost.npy"
+    np.save(path, np.full(views.shape, np.nan, dtype=np.float32))
+    fails(
+        InvalidLightField,
+        path,
+        f"{path}: no pixel of the centre view is finite and opaque, so there is nothing to "
+        "estimate. Export it again.",
+    )
+
+
 def test_hci_views_without_a_square(tmp_path, views):
     files.numbered(tmp_path, np.concatenate([views, views[:1]]), "input_Cam{:03d}.png")
     fails(

@@ -57,10 +57,12 @@ def find_jobs(root: Path, output: Path, options: BatchOptions = BatchOptions()) 
         raise UnreadableFile(f"{root}: no such folder. Give the folder that holds the scenes.")
     root, output = root.resolve(), output.resolve()
     found = readers.find(root)
+    if output in found:
+        raise _among_views(output, output.name)
     sources = [path for path in found if not _is_result(path, root, output)]
     if len(sources) < len(found):
         count = len(found) - len(sources)
-        logger.warning("left out what is found under --output %s: %d in all.", output, count)
+        logger.warning("left out what lies in --output %s: %d found there.", output, count)
     names = evaluation.name_scenes(root, sources)
     jobs = [
         Job(name, source, output / name)
@@ -74,11 +76,14 @@ def find_jobs(root: Path, output: Path, options: BatchOptions = BatchOptions()) 
         )
     for job in jobs:
         if job.folder in (job.source, *job.source.parents):
-            raise InvalidOption(
-                f"--output {output}: results would lie among the views of {job.scene}. "
-                "Choose another --output."
-            )
+            raise _among_views(output, job.scene)
     return jobs[: options.limit]
+
+
+def _among_views(output: Path, scene: str) -> InvalidOption:
+    return InvalidOption(
+        f"--output {output}: results would lie among the views of {scene}. Choose another --output."
+    )
 
 
 def _is_result(path: Path, root: Path, output: Path) -> bool:

@@ -98,7 +98,7 @@ Ray = Annotated[
         show_default=False,
     ),
 ]
-SCORES = {"mse_100": "MSE", "badpix_0070": "BadPix"}  # those in the table
+SCORES = {"mse_100": "MSE\nx100", "badpix_0070": "BadPix\n0.07 %"}  # those in the table
 OnRecord = Callable[["Record"], None]
 Report = Callable[[str, str, float], None]
 
@@ -319,11 +319,17 @@ def _print_summary(summary: Summary, as_json: bool, quiet: bool) -> None:
 def _table(records: tuple[Record, ...]) -> Table:
     """The report as a table; columns of scores only if there is ground truth."""
     is_scored = any(record.scores for record in records)
-    table = Table(box=None, padding=(0, 2, 0, 0))  # no lines: it fits into 80 columns
+    # No lines, and no more space than it takes: with names of 20 letters it fits into 80 columns.
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("scene", min_width=10, overflow="fold")
     for title in ("format", "grid"):
         table.add_column(title, no_wrap=True)
-    for title in ("s", "GiB", "disparity", *(SCORES.values() if is_scored else ())):
+    for title in (
+        "time\ns",
+        "memory\nGiB",
+        "disparity\npx",
+        *(SCORES.values() if is_scored else ()),
+    ):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("status", no_wrap=True)
     for record in records:

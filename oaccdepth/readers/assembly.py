@@ -34,6 +34,7 @@ def assemble(path: Path, grid: ViewGrid, options: ReadOptions, format_name: str)
     notes += _check_missing(source, grid, window, options)
     stack = _Stack(source, grid, window)
     stack.fill()
+    stack.check_centre()
     if grid.vignetted:
         notes += stack.mask_unexposed()
     notes += _apply_gamma(stack.views, grid, options)
@@ -125,6 +126,15 @@ class _Stack:
         self.views[place] = colour
         if valid is not None:
             self._mask()[place] &= valid
+
+    def check_centre(self) -> None:
+        """Refuse a centre view of which nothing is known: there is nothing to estimate."""
+        rows, columns = self.window.shape
+        if self.valid is not None and not self.valid[rows // 2, columns // 2].any():
+            raise InvalidLightField(
+                f"{self.source}: no pixel of the centre view is finite and opaque, "
+                "so there is nothing to estimate. Export it again."
+            )
 
     def _mask(self) -> BoolArray:
         if self.valid is None:
