@@ -2,7 +2,7 @@
 
 A run is a folder: `state.pt` (all it takes to go on), `latest.safetensors` and `best.safetensors`
 (averaged weights: the newest, and those that did best on the validation scenes), `metrics.csv`,
-`options.json`, `samples/` (pictures of the validation scenes).
+`validation.csv`, `curve.png`, `options.json`, `samples/` (pictures of the validation scenes).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from oaccdepth import checkpoint, metrics, pictures, readers
+from oaccdepth import checkpoint, curves, metrics, pictures, readers
 from oaccdepth.dataset import PatchSampler, Scene, load_scenes
 from oaccdepth.errors import InvalidCheckpoint, InvalidOption, OutputExists
 from oaccdepth.inference import choose_device, estimate
@@ -348,6 +348,7 @@ class MetricsLog:
     def add_scores(self, row: dict[str, float]) -> None:
         """Record a validation."""
         self._append("validation.csv", row)
+        pictures.write_png(self.run / "curve.png", curves.draw([self.run]))
 
     def _append(self, name: str, row: dict[str, float]) -> None:
         path = self.run / name

@@ -17,6 +17,7 @@ ROWS = {
     "2": ["lightfield", "disparity", "output", "tiling", "metrics", "pfm"],
     "3a": [
         "pictures",
+        "curves",
         "geometry",
         "refocus",
         "readers",
