@@ -353,12 +353,9 @@ class FastNet(nn.Module):
         config = self.config
         centre = self.centre(views)[:, None]  # (b, 1, h, w)
         samples = warp(views.clamp(min=0), candidates, config.margin)
-        n, middle = len(samples), samples[len(samples) // 2]
-        b, num_views, h, w = middle.shape
-        mask = (1 - (middle - centre).abs()).clamp(min=0) ** config.decay  # Eq. 8
-        mask[:, num_views // 2] = 1.0  # the centre view sees all of itself
-        if bool(views.amin() < 0):
-            mask *= presence(views, candidates[:, n // 2, None], config.margin)
+        n, middle = len(samples), len(samples) // 2
+        mask = self.visible(views, samples[middle], candidates[:, middle, None])
+        b, num_views, h, w = mask.shape
         num_full = config.grid[0] * config.grid[1]
         relative = mask * (num_full / mask.sum(1, keepdim=True).clamp(min=SMALLEST_SUM))
         evidence = views.new_empty(b, n, 2, num_views, h, w)
@@ -367,6 +364,15 @@ class FastNet(nn.Module):
         evidence *= relative[:, None, None]
         votes = evidence[:, :, 1].sum(2) / num_full
         return evidence.view(b * n, 2 * num_views, h, w), votes, mask, relative
+
+    def visible(self, views: Tensor, samples: Tensor, disparity: Tensor) -> Tensor:
+        """The occlusion mask (b, u*v, h, w) of samples warped by a disparity (b, 1, h, w)."""
+        centre = self.centre(views)[:, None]
+        mask = (1 - (samples - centre).abs()).clamp(min=0) ** self.config.decay  # Eq. 8
+        mask[:, samples.shape[1] // 2] = 1.0  # the centre view sees all of itself
+        if bool(views.amin() < 0):
+            mask *= presence(views, disparity, self.config.margin)
+        return mask
 
 
 def answer(logits: Tensor, candidates: Tensor, features: Tensor, windowed: bool) -> PassState:
