@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import logging
+import multiprocessing
 import os
 import signal
 import threading
@@ -18,7 +19,7 @@ import pytest
 
 from oaccdepth import readers, writers
 from oaccdepth.batch import choose_devices, find_jobs, remove_leftovers, run_jobs
-from oaccdepth.batch.crew import IN_FLIGHT
+from oaccdepth.batch.crew import IN_FLIGHT, ProcessWorker
 from oaccdepth.batch.job import Settings, fingerprint
 from oaccdepth.disparity import DisparityMap, Provenance
 from oaccdepth.errors import InvalidCheckpoint, InvalidOption, UnreadableFile, UnwritableOutput
@@ -541,6 +542,18 @@ def test_impatient_ctrl_c(root, settings):
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("scene")]
     assert (settings.output / "report.json").is_file()
     assert summary.not_reached
+
+
+def test_ctrl_c_while_a_process_starts(root, settings):
+    """It reaches the process, too, long before that can say that it wants none of it."""
+    worker = ProcessWorker(settings, lambda *progress: None)
+    (child,) = multiprocessing.active_children()
+    os.kill(child.pid, signal.SIGINT)
+    try:
+        job = find_jobs(root, settings.output)[0]
+        assert worker.submit(job).result(timeout=60).status == "done"
+    finally:
+        worker.close()
 
 
 def test_choose_devices():

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -192,7 +192,8 @@ class ProcessWorker:
         self._process = context.Process(
             target=serve, args=(theirs, settings, num_threads), daemon=True
         )
-        self._process.start()
+        with _without_interrupts():  # Ctrl-C reaches all; the batch itself decides
+            self._process.start()
         theirs.close()  # or the end of the process would not be seen here
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
@@ -255,12 +256,25 @@ class ProcessWorker:
         return WorkerDied(f"process ended with {how}")
 
 
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """A process that is started inside never sees Ctrl-C, not even while it starts."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+
+
 Message = Record | OaccDepthError | tuple[str, str, float]
 
 
 def serve(connection: Connection, settings: Settings, num_threads: int | None) -> None:
     """Do the light fields that come through the connection: the other end of ProcessWorker."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the batch itself decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if num_threads is not None:
         os.environ["OMP_NUM_THREADS"] = str(num_threads)  # before torch is imported
     lock = threading.Lock()
