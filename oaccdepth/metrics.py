@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oaccdepth.lightfield import BoolArray, FloatArray
+from oaccdepth.lightfield import BoolArray, Camera, FloatArray
 
 BORDER = 15  # px left out on each side, as the benchmark does
 
@@ -69,6 +69,70 @@ def thinning(
     """Percentage of pixels that are too far by more than the threshold [px], or not finite."""
     error = signed_error(prediction, truth)[mask]
     return 100 * _mean((error < -np.float32(threshold)) | np.isposinf(error))
+
+
+def fattening_between(
+    prediction: FloatArray, truth: FloatArray, mask: BoolArray, foreground: FloatArray
+) -> float:
+    """Percentage of background pixels that are nearer to the foreground's disparity, or unknown."""
+    halfway = (foreground.astype(np.float64) + truth) / 2
+    is_fat = (prediction > halfway) | ~np.isfinite(prediction)
+    return 100 * _mean(is_fat[mask])
+
+
+def thinning_between(
+    prediction: FloatArray, truth: FloatArray, mask: BoolArray, background: FloatArray
+) -> float:
+    """Percentage of foreground pixels that are nearer to the background's disparity, or unknown."""
+    halfway = (background.astype(np.float64) + truth) / 2
+    is_thin = (prediction < halfway) | ~np.isfinite(prediction)
+    return 100 * _mean(is_thin[mask])
+
+
+def missed(
+    prediction: FloatArray, truth: FloatArray, labels: NDArray[np.int64], threshold: float = 0.4
+) -> float:
+    """Percentage of objects of which half the pixels or more are off by more than the threshold.
+
+    `labels` (h, w) has a number for each object, and 0 where there is none.
+    """
+    is_bad = np.abs(signed_error(prediction, truth)) > np.float32(threshold)
+    sizes = np.bincount(labels.ravel())[1:]
+    bad = np.bincount(labels.ravel(), weights=is_bad.ravel())[1:]
+    there = sizes > 0
+    return 100 * _mean(2 * bad[there] >= sizes[there])
+
+
+def median_angle(
+    prediction: FloatArray, truth: FloatArray, mask: BoolArray, camera: Camera
+) -> float:
+    """Median angle between the surface normals of prediction and truth [degrees].
+
+    A pixel without a finite prediction around it counts as 180 degrees. The place of a pixel in
+    space is that of the benchmark's toolkit: from the upper left corner, over half the sensor.
+    """
+    normals, true_normals = (_normals(values, camera) for values in (prediction, truth))
+    with np.errstate(invalid="ignore"):
+        cosine = np.clip((normals * true_normals).sum(axis=2), -1, 1)
+    angle = np.degrees(np.arccos(cosine))
+    angle[~np.isfinite(angle)] = 180
+    angle = angle[mask & np.isfinite(true_normals).all(axis=2)]
+    return float(np.median(angle)) if angle.size else float("nan")
+
+
+def _normals(disparity: FloatArray, camera: Camera) -> NDArray[np.float64]:
+    """Unit normals of the surface, (h, w, 3); NaN where it has none."""
+    height, width = disparity.shape
+    depth = camera.depth_mm(disparity, max(height, width)).astype(np.float64)
+    reach = 0.5 * camera.sensor_mm / camera.focal_mm
+    x = np.linspace(0, reach, width)[None, :]
+    y = np.linspace(0, reach, height)[:, None]
+    with np.errstate(invalid="ignore", divide="ignore"):  # where a depth is not finite; the edge
+        places = (x * depth, y * depth, depth)
+        down, across = (np.stack([_scharr(p, axis) for p in places], 2) for axis in (0, 1))
+        normals = np.cross(down, across)
+        unit: NDArray[np.float64] = normals / np.linalg.norm(normals, axis=2, keepdims=True)
+    return unit
 
 
 def bumpiness_100(

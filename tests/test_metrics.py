@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from oaccdepth import metrics
+from oaccdepth.lightfield import Camera
 
 EVERYWHERE = np.ones((2, 2), dtype=bool)
 
@@ -222,3 +223,46 @@ def test_fattening_and_thinning_against_literal_loops():
                 count += 1
     assert metrics.fattening(prediction, truth, mask) == pytest.approx(100 * near / count)
     assert metrics.thinning(prediction, truth, mask) == pytest.approx(100 * far / count)
+
+
+def test_fattening_and_thinning_between():
+    truth, near, far = array([0, 0], [0, 0]), array([1], [1]), array([-1], [-1])
+    prediction = array([0.5, 0.51], [np.nan, -0.51])
+    assert metrics.fattening_between(prediction, truth, EVERYWHERE, near) == 50  # 0.51 and NaN
+    assert metrics.thinning_between(prediction, truth, EVERYWHERE, far) == 50  # -0.51 and NaN
+
+
+def test_missed():
+    labels = np.array([[0, 1, 1], [3, 3, 3]])
+    truth = array([0, 0, 0], [0, 0, 0])
+    assert metrics.missed(array([9, 0.5, 0], [0, 0, 0.5]), truth, labels) == 50  # half of 1
+    assert metrics.missed(array([9, 0.4, 0], [0, 0, 0]), truth, labels) == 0
+    assert math.isnan(metrics.missed(truth, truth, labels * 0))
+
+
+def slanted(camera: Camera, slope: float, size=(20, 24)):
+    """Disparity of a plane through (0, 0, 2 m) that falls away to the right by `slope`."""
+    x = np.linspace(0, 0.5 * camera.sensor_mm / camera.focal_mm, size[1])
+    depth = np.broadcast_to(2000 / (1 - slope * x), size)  # z = 2000 + slope * (x z)
+    return camera.disparity_px(depth.astype(np.float64), max(size))
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.5, -1.5])
+def test_median_angle(slope):
+    """A plane of a known slope against one that faces the camera."""
+    camera = Camera(baseline_mm=30, focal_mm=100, sensor_mm=35, focus_mm=3000)
+    truth, prediction = slanted(camera, 0), slanted(camera, slope)
+    mask = np.ones(truth.shape, dtype=bool)  # the edge, which has no normals, is left out
+    expected = math.degrees(math.atan(abs(slope)))
+    found = metrics.median_angle(prediction, truth, mask, camera)
+    assert found == pytest.approx(expected, abs=0.1)
+    assert metrics.median_angle(truth, prediction, mask, camera) == pytest.approx(found)
+
+
+def test_median_angle_of_what_is_not_finite():
+    camera = Camera(baseline_mm=30, focal_mm=100, sensor_mm=35, focus_mm=3000)
+    truth = slanted(camera, 0)
+    prediction = np.where(np.arange(24) < 14, np.nan, truth).astype(np.float32)
+    mask = np.ones(truth.shape, dtype=bool)
+    assert metrics.median_angle(prediction, truth, mask, camera) == 180
+    assert math.isnan(metrics.median_angle(truth, truth, ~mask, camera))

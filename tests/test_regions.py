@@ -5,6 +5,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 import pytest
+from lightfield_files import CFG as CFG_TEMPLATE
 
 from oaccdepth import metrics
 from oaccdepth.errors import InvalidPrediction
@@ -12,6 +13,7 @@ from oaccdepth.pfm import write_pfm
 from oaccdepth.regions import REGIONS, score_regions
 
 SIZE = (40, 50)
+CFG = CFG_TEMPLATE.format(rows=3, columns=3, height=40, width=50)
 
 
 @pytest.fixture
@@ -74,6 +76,62 @@ def test_high_resolution_where_it_is_meant(tmp_path, maps):
     )
 
 
+def test_backgammon(tmp_path, maps):
+    """Nearer to the foreground, of column 14, or to the background, eleventh from the right."""
+    prediction, truth = maps
+    for seed, name in enumerate(("fattening", "thinning")):
+        write_mask(tmp_path, f"foreground_{name}_lowres", random_mask(seed))
+    fat = thin = fat_count = thin_count = 0
+    for y in range(3, 37):
+        for x in range(3, 47):
+            value, true = float(prediction[y, x]), float(truth[y, x])
+            if random_mask(0)[y, x]:
+                fat += value > (float(truth[y, 14]) + true) / 2
+                fat_count += 1
+            if random_mask(1)[y, x]:
+                thin += value < (float(truth[y, 50 - 11]) + true) / 2
+                thin_count += 1
+    assert score_regions(tmp_path, prediction, truth, border=3) == {
+        "backgammon_fattening_0070": pytest.approx(100 * fat / fat_count),
+        "backgammon_thinning_0070": pytest.approx(100 * thin / thin_count),
+    }
+
+
+def test_missed_dots(tmp_path):
+    """Two boxes with dots of sizes 1, 2 and 9; a dot is missed if half of it is off by 0.4 px."""
+    truth = np.zeros(SIZE, dtype=np.float32)
+    boxes, sizes = np.zeros(SIZE, np.uint8), np.zeros(SIZE, np.uint8)
+    boxes[:, :25], boxes[:, 25:] = 1, 2
+    for left in (5, 30):
+        sizes[4:8, left : left + 4] = 1
+        sizes[14:18, left : left + 4] = 2
+        sizes[24:28, left : left + 4] = 9  # too small to count
+    for name, labels in {"boxes": boxes, "dots_by_size": sizes}.items():
+        assert cv2.imwrite(str(tmp_path / f"mask_{name}_lowres.png"), labels)
+    prediction = truth.copy()
+    prediction[4:8, 5:7] = 0.5  # half of the first dot
+    prediction[14:18, 5:6] = np.nan  # a quarter of the second
+    prediction[24:28] = 9
+    assert score_regions(tmp_path, prediction, truth) == {"missed_dots_50_0400": 25.0}
+
+
+def test_angles_need_the_camera(tmp_path, maps):
+    write_mask(tmp_path, "planes_lowres", random_mask(1))
+    assert list(score_regions(tmp_path, *maps)) == ["bumpiness_planes_100_0050"]
+    (tmp_path / "parameters.cfg").write_text(CFG)
+    assert list(score_regions(tmp_path, *maps)) == ["bumpiness_planes_100_0050", "mae_planes"]
+    (tmp_path / "parameters.cfg").write_text("broken")
+    assert list(score_regions(tmp_path, *maps)) == ["bumpiness_planes_100_0050"]
+
+
+def test_background_is_that_of_the_dots(tmp_path, maps):
+    """Backgammon has a mask of the same name, and no such score."""
+    write_mask(tmp_path, "background_lowres", random_mask(1))
+    assert score_regions(tmp_path, *maps) == {}
+    write_mask(tmp_path, "boxes_lowres", random_mask(1))
+    assert list(score_regions(tmp_path, *maps)) == ["background_mse_100"]
+
+
 def test_masks_are_joined(tmp_path, maps):
     names = ("pyramids", "sphere_in", "sphere_out")
     joined = np.zeros(SIZE, dtype=bool)
@@ -109,4 +167,5 @@ def test_every_region_has_a_score(tmp_path, maps):
     for region in REGIONS.values():
         for name in region.masks:
             write_mask(tmp_path, f"{name}_lowres", random_mask(1))
+    (tmp_path / "parameters.cfg").write_text(CFG)
     assert list(score_regions(tmp_path, *maps)) == list(REGIONS)
