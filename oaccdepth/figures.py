@@ -214,8 +214,7 @@ def _draw_bar(
         y = top + round((high - value) / (high - low) * (height - 1))
         y = min(max(y, top + letters // 2), top + height - letters // 2)
         draw.line([(left + letters, y), (left + letters + letters // 4, y)], fill=INK)
-        text = label.replace("-", "–")  # the font has no minus
-        draw.text((left + 1.45 * letters, y), text, fill=INK, font=font, anchor="lm")
+        draw.text((left + 1.45 * letters, y), label, fill=INK, font=font, anchor="lm")
     if panel.unit:
         draw.text((left, top - 0.3 * letters), panel.unit, fill=INK, font=font, anchor="ls")
 

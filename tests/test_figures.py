@@ -6,7 +6,7 @@ import cv2
 import imageio.v3 as imageio
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 from oaccdepth import figures
 from oaccdepth.disparity import DisparityMap, Pass
@@ -102,6 +102,23 @@ def test_colour_bar_runs_from_high_to_low(material):
         panel.colour(np.array([[value]], np.float32))[0, 0] for value in reversed(panel.value_range)
     )
     assert bar[0].tolist() == top.tolist() and bar[-1].tolist() == bottom.tolist()
+
+
+def test_the_font_has_every_letter_that_is_written(material, monkeypatch):
+    """Letters that a font lacks come out as boxes."""
+    written = set()
+    write = ImageDraw.ImageDraw.text
+
+    def listen(pen, place, text, *arguments, **options):
+        written.update(text)
+        write(pen, place, text, *arguments, **options)
+
+    monkeypatch.setattr(ImageDraw.ImageDraw, "text", listen)
+    figures.compose(figures.make_panels(material))
+    font = ImageFont.load_default(20)
+    box = bytes(font.getmask("\uffff"))
+    assert "-" in written
+    assert [letter for letter in written if bytes(font.getmask(letter)) == box] == []
 
 
 def test_figures_are_stored_as_they_are(tmp_path, material):
