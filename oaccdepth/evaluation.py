@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -66,6 +66,7 @@ class Evaluation:
     scores: tuple[Score, ...]
     border: int = metrics.BORDER
     without_prediction: tuple[str, ...] = field(default=())  # scenes of the dataset
+    failed: tuple[str, ...] = field(default=())  # scenes whose prediction cannot be scored
 
     @property
     def scenes(self) -> list[str]:
@@ -136,12 +137,16 @@ def evaluate_files(
 def evaluate_folder(
     output: Path, dataset: Path, border: int = metrics.BORDER, error_maps: Path | None = None
 ) -> Evaluation:
-    """Score every prediction under `output` that belongs to a scene under `dataset`."""
+    """Score every prediction under `output` that belongs to a scene under `dataset`.
+
+    One that cannot be scored is told, and does not stop the others.
+    """
     for folder in (output, dataset):
         if not folder.is_dir():
             raise UnreadableFile(f"{folder}: no such folder.")
     scores: list[Score] = []
     missing: list[str] = []
+    failed: list[str] = []
     sources = name_scenes(dataset, _scenes(dataset))
     times = Counter(Path(name).name for name in sources)
     for name, source in sources.items():
@@ -153,14 +158,30 @@ def evaluate_folder(
         path = find_prediction(output, name, anywhere=is_unique)
         if path is None:
             missing.append(scene)
-        else:
+            continue
+        try:
             scores.append(_evaluate(scene, read_pfm(path), truth, source, border, error_maps))
+        except (InvalidPrediction, UnreadableFile) as error:
+            logger.warning("not scored: %s", error)
+            failed.append(scene)
     if not scores:
+        _raise_nothing(output, dataset, len(missing), len(failed))
+    return Evaluation(tuple(scores), border, tuple(missing), tuple(failed))
+
+
+def _raise_nothing(output: Path, dataset: Path, num_missing: int, num_failed: int) -> NoReturn:
+    """Say why no scene at all has a score."""
+    if num_failed:
+        raise InvalidPrediction(f"{output}: none of the predictions there can be scored.")
+    if not num_missing:
         raise UnreadableFile(
-            f"{output}: holds no prediction for the {len(missing)} scenes with ground truth under "
-            f"{dataset}. Expected SCENE/{PREDICTION} or SCENE.pfm."
+            f"{dataset}: holds no scene with ground truth. "
+            f"Expected {GROUND_TRUTH} beside the views."
         )
-    return Evaluation(tuple(scores), border, tuple(missing))
+    raise UnreadableFile(
+        f"{output}: holds no prediction for the {num_missing} scenes with ground truth under "
+        f"{dataset}. Expected SCENE/{PREDICTION} or SCENE.pfm."
+    )
 
 
 def _evaluate(
@@ -292,6 +313,7 @@ def as_json(evaluation: Evaluation, name: str) -> dict[str, Any]:
         },
         "mean": finite(evaluation.mean),
         "without_prediction": list(evaluation.without_prediction),
+        "not_scored": list(evaluation.failed),
         "published": {
             "scenes": scenes,
             "mean": {method: finite(values) for method, values in methods.items()},

@@ -60,6 +60,51 @@ def test_dataset(files, tmp_path):
     assert result.stderr == "no prediction for: tomb\n"
 
 
+def test_one_bad_prediction_does_not_stop_the_others(tmp_path):
+    out, data = tmp_path / "out", tmp_path / "data"
+    for scene in ("cotton", "dino", "[x]"):
+        write_pfm(data / scene / "gt_disp_lowres.pfm", plane(0))
+        write_pfm(out / f"{scene}.pfm", plane(0.1))
+    write_pfm(out / "dino.pfm", plane(0)[:, :30])
+    (out / "[x].pfm").write_bytes(b"Pf\n50 40\n-1\n")
+    result = run(out, "--dataset", data)
+    assert result.exit_code == 1
+    assert "│ cotton │" in result.stdout
+    first, second, last = result.stderr.splitlines()
+    assert first.startswith(f"not scored: {out}/[x].pfm: not a readable PFM file")
+    assert second == (
+        "not scored: dino: the prediction is 30x40 pixels, the ground truth 50x40. "
+        "Estimate at the ground truth's size."
+    )
+    assert last == "not scored: [x], dino"
+    assert json.loads(run(out, "--dataset", data, "--json").stdout)["not_scored"] == ["[x]", "dino"]
+    (out / "cotton.pfm").write_bytes(b"")
+    result = run(out, "--dataset", data)
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1] == (
+        f"error: {out}: none of the predictions there can be scored."
+    )
+
+
+def test_dataset_without_ground_truth(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "data").mkdir()
+    result = run(tmp_path / "out", "--dataset", tmp_path / "data")
+    assert result.stderr == (
+        f"error: {tmp_path}/data: holds no scene with ground truth. "
+        "Expected gt_disp_lowres.pfm beside the views.\n"
+    )
+
+
+def test_error_maps_are_explained(files, tmp_path):
+    result = run(*files, "--error-maps", tmp_path / "maps")
+    assert sorted(path.name for path in (tmp_path / "maps" / "cotton").iterdir()) == [
+        "badpix.png",
+        "error.png",
+    ]
+    assert result.stderr.startswith(f"error maps: {tmp_path}/maps: error.png: red is too near, ")
+
+
 def test_what_is_not_finite_is_said(files):
     prediction = plane(1.0)
     prediction[20:22, 20] = np.nan

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from oaccdepth.evaluation import Evaluation
 
 THIS_RESULT = "this result"
+LEGEND = (
+    "error.png: red is too near, blue too far, full colour at 0.2 px, black not finite; "
+    "badpix.png: red is off by more than 0.07 px; grey: no ground truth"
+)
 
 Prediction = Annotated[
     Path,
@@ -73,7 +77,8 @@ def evaluate(
     """Score disparity maps against ground truth, beside the published methods.
 
     MSE x100, BadPix (percentage of pixels off by more than 0.07, 0.03, 0.01 px) and Q25 x100 as the
-    HCI benchmark defines them. A prediction that is not finite counts as bad.
+    HCI benchmark defines them; smaller is better. A prediction that is not finite counts as bad.
+    With --dataset, one that cannot be scored does not stop the others: exit code 1 at the end.
     """
     from oaccdepth import evaluation
 
@@ -99,6 +104,10 @@ def evaluate(
     else:
         _print_tables(scored)
     _print_what_is_missing(scored)
+    if error_maps is not None:
+        messages().print(f"error maps: {escape(str(error_maps))}: {LEGEND}", soft_wrap=True)
+    if scored.failed:
+        raise typer.Exit(1)
 
 
 def wide_results() -> Console:
@@ -153,6 +162,10 @@ def _print_what_is_missing(scored: Evaluation) -> None:
     for score in scored.scores:
         if score.missing:
             count = plural(score.missing, "pixel")
-            console.print(f"{score.scene}: {count} without a finite prediction, counted as bad.")
+            console.print(
+                f"{escape(score.scene)}: {count} without a finite prediction, counted as bad."
+            )
     if scored.without_prediction:
-        console.print(f"no prediction for: {', '.join(scored.without_prediction)}")
+        console.print(f"no prediction for: {escape(', '.join(scored.without_prediction))}")
+    if scored.failed:
+        console.print(f"not scored: {escape(', '.join(scored.failed))}")
