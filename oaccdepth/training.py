@@ -51,6 +51,8 @@ class Progress:
     seconds: float = 0.0  # of training, over all its sessions
     best: float = math.inf  # BadPix 0.07 on the validation scenes
     recent: dict[str, float] = field(default_factory=dict)  # running means of the loss's parts
+    earlier_steps: int = 0  # of the weights that the run began with
+    earlier_hours: float = 0.0
 
 
 class StepBatches(Dataset[Batch]):
@@ -75,8 +77,11 @@ class Trainer:
 
     def __init__(self, options: TrainOptions, device: torch.device) -> None:
         torch.manual_seed(options.seed)
+        self.progress = Progress()
         if options.initial:
-            self.network, _ = checkpoint.load(checkpoint.find_weights(options.initial))
+            self.network, facts = checkpoint.load(checkpoint.find_weights(options.initial))
+            self.progress.earlier_steps = int(facts.get("steps", 0))
+            self.progress.earlier_hours = float(facts.get("hours", 0))
         else:
             self.network = checkpoint.create(options.preset)
         # what it is trained with is what it is used with, unless the user says otherwise
@@ -86,7 +91,6 @@ class Trainer:
         self.optimiser = torch.optim.AdamW(
             self.network.parameters(), options.learning_rate, weight_decay=options.weight_decay
         )
-        self.progress = Progress()
         self.options = options
         self.about: dict[str, str] = {}  # the data, for the weights' metadata
 
@@ -140,10 +144,11 @@ class Trainer:
 
     def save_weights(self, path: Path, scores: dict[str, Any]) -> None:
         """The averaged weights, with what they are."""
+        progress = self.progress
         described = {
             "version": __version__,
-            "steps": str(self.progress.step),
-            "hours": f"{self.progress.seconds / 3600:.2f}",
+            "steps": str(progress.earlier_steps + progress.step),
+            "hours": f"{progress.earlier_hours + progress.seconds / 3600:.2f}",
             "training": json.dumps(asdict(self.options)),
             "scores": json.dumps(scores),
             **self.about,

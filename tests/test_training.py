@@ -149,6 +149,16 @@ def test_training_begins_with_given_weights(scene_folder, tmp_path):
     assert same(expected.state_dict(), Trainer(options, device).network.state_dict())
 
 
+def test_weights_count_the_steps_before_them(scene_folder, tmp_path):
+    begin = tmp_path / "begin.safetensors"
+    checkpoint.save(begin, checkpoint.create("fast"), {"steps": "10", "hours": "1.50"})
+    options = TrainOptions(**{**vars(TINY), "initial": str(begin), "steps": 1})
+    train(scene_folder, tmp_path / "run", options)
+    facts = checkpoint.read_metadata(tmp_path / "run" / "latest.safetensors")
+    assert facts["steps"] == "11"
+    assert 1.5 <= float(facts["hours"]) < 1.6
+
+
 def test_two_processes_train_one_run(scene_folder, tmp_path):
     """Under torchrun, with gloo: one run, one set of weights."""
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]

@@ -57,9 +57,19 @@ def show_weights(file: File, as_json: AsJson = False) -> None:
         return
     facts |= facts.pop("metadata")
     facts["parameters"] = f"{facts['parameters']:,}"
+    if "scores" in facts:
+        facts["scores"] = _in_words(json.loads(facts["scores"]))
     width = max(len(name) for name in facts) + 2
     for name, text in facts.items():
         typer.echo(f"{name:<{width}}{text}")
+
+
+def _in_words(scores: dict[str, dict[str, float]]) -> str:
+    parts = [
+        f"{scene} {score['mse_100']:.3f} / {score['badpix_0070']:.2f}"
+        for scene, score in scores.items()
+    ]
+    return ", ".join(parts) + " (MSE x100 / BadPix 0.07)" if parts else "none"
 
 
 def print_card(file: File) -> None:
