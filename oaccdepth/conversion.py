@@ -23,7 +23,7 @@ from oaccdepth.errors import InvalidOption, OutputExists, UnwritableOutput
 from oaccdepth.lightfield import Array, BoolArray, FloatArray, LightField
 from oaccdepth.output import prepare_folder, replacing, write_bytes
 from oaccdepth.pfm import write_pfm
-from oaccdepth.readers.decoding import PNG_KEYWORD, PNG_SIGNATURE
+from oaccdepth.readers.decoding import MOST_PICTURE_PIXELS, PNG_KEYWORD, PNG_SIGNATURE
 from oaccdepth.readers.hci import GROUND_TRUTH, VIEW
 from oaccdepth.readers.parameters import FILE_NAME, format_parameters
 
@@ -36,7 +36,7 @@ FORMATS = {
     "eslf": "one picture of lenslet pixels, such as scene_eslf.png",
     "mosaic": "one picture with all views side by side, such as scene.png",
 }
-MOST_PNG_PIXELS = 1 << 30  # what OpenCV writes
+ENDINGS = {"h5": (".h5", ".hdf5"), "npz": (".npz",), "eslf": (".png",), "mosaic": (".png",)}
 
 
 def choose_format(path: Path) -> str:
@@ -52,7 +52,7 @@ def choose_format(path: Path) -> str:
         return "eslf" if re.fullmatch(r".*[._-]eslf", path.stem, re.IGNORECASE) else "mosaic"
     raise InvalidOption(
         f"{path}: no format is written as {ending}. "
-        "Use a folder, .h5, .npz, _eslf.png or .png, or pass --to FORMAT."
+        "Use .h5, .npz, _eslf.png or .png, or pass --to hci for a folder of that name."
     )
 
 
@@ -84,9 +84,20 @@ def write_light_field(
     if writer is None:
         raise InvalidOption(f"--to {name}: expected one of {', '.join(FORMATS)}.")
     if name != "hci":
+        _check_ending(path, name)
         _check_file(path, overwrite)
     writer(light_field, path, truth, overwrite)
     return name
+
+
+def _check_ending(path: Path, name: str) -> None:
+    """Refuse a name by which the readers would not know the format."""
+    endings = ENDINGS[name]
+    if path.suffix.lower() not in endings:
+        raise InvalidOption(
+            f"{path}: {name} is written to a file that ends in {' or '.join(endings)}, "
+            "or it would not be read back. Choose another name."
+        )
 
 
 def _check_file(path: Path, overwrite: bool) -> None:
@@ -140,8 +151,11 @@ def _write_picture(layout: str) -> Callable[[LightField, Path, FloatArray | None
         axes = (2, 0, 3, 1, 4) if layout == "lenslet" else (0, 2, 1, 3, 4)
         rows, columns, height, width, channels = pictures.shape
         shape = rows * height, columns * width, channels
-        if shape[0] * shape[1] > MOST_PNG_PIXELS:
-            raise InvalidOption(f"{path}: {shape[1]} x {shape[0]} pixels are too many for one PNG.")
+        if shape[0] * shape[1] > MOST_PICTURE_PIXELS:  # or it could not be read back
+            raise InvalidOption(
+                f"{path}: {shape[1]} x {shape[0]} pixels are too many for one picture. "
+                "Write a folder, .h5 or .npz."
+            )
         whole = pictures.transpose(axes).reshape(shape)
         text = json.dumps(_describe(light_field, layout))
         write_bytes(path, _with_text(_encode(whole, path), text))

@@ -300,7 +300,8 @@ def lytro_container(path):
             "image": {"width": 7728, "height": 5368, "iso": 80},
             "devices": {
                 "clock": {"zuluTime": "2015-03-01T10:00:00.000Z"},
-                "lens": {"focalLength": 0.0095},
+                "lens": {"focalLength": 0.0095, "fNumber": 2.0},
+                "shutter": {"frameExposureDuration": 0.004},
             },
         }
     ).encode()

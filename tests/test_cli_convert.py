@@ -40,13 +40,12 @@ def test_convert_and_back(run, tmp_path, town, name, kind):
 
 
 def test_convert_takes_the_reading_options(run, tmp_path, town):
-    result = run("convert", town, tmp_path / "a", "--use-views", "3x5", "--to", "npz")
+    result = run("convert", town, tmp_path / "a.npz", "--use-views", "3x5", "--to", "npz")
     assert result.exit_code == 0
     assert result.stdout == (
-        f"{tmp_path}/a: npz, 3x5 views of 30x24 px\n"
+        f"{tmp_path}/a.npz: npz, 3x5 views of 30x24 px\n"
         "note: 5 x 5 views: the central 3 x 5 are used.\n"
     )
-    (tmp_path / "a").rename(tmp_path / "a.npz")
     assert readers.read(tmp_path / "a.npz").grid == (3, 5)
 
 
@@ -68,7 +67,7 @@ def test_convert_refuses_in_one_line(run, tmp_path, town):
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == (
         f"error: {tmp_path}/a.jpg: no format is written as .jpg. "
-        "Use a folder, .h5, .npz, _eslf.png or .png, or pass --to FORMAT.\n"
+        "Use .h5, .npz, _eslf.png or .png, or pass --to hci for a folder of that name.\n"
     )
     result = run("convert", tmp_path / "nowhere", tmp_path / "out", "-q")
     assert (result.exit_code, result.stdout) == (1, "")

@@ -189,14 +189,39 @@ def test_wrong_names(tmp_path, plain):
         write_light_field(plain, tmp_path / "a.jpg")
     assert str(caught.value) == (
         f"{tmp_path}/a.jpg: no format is written as .jpg. "
-        "Use a folder, .h5, .npz, _eslf.png or .png, or pass --to FORMAT."
+        "Use .h5, .npz, _eslf.png or .png, or pass --to hci for a folder of that name."
     )
     with pytest.raises(InvalidOption) as caught:
         write_light_field(plain, tmp_path / "a.mat", to="matlab")
     assert str(caught.value) == "--to matlab: expected one of hci, h5, npz, eslf, mosaic."
+    for name, endings in (("h5", ".h5 or .hdf5"), ("npz", ".npz"), ("mosaic", ".png")):
+        with pytest.raises(InvalidOption) as caught:
+            write_light_field(plain, tmp_path / "a.jpg", to=name)
+        assert str(caught.value) == (
+            f"{tmp_path}/a.jpg: {name} is written to a file that ends in {endings}, "
+            "or it would not be read back. Choose another name."
+        )
+    assert not list(tmp_path.iterdir())
     (tmp_path / "b.h5").mkdir()
     with pytest.raises(UnwritableOutput) as caught:
         write_light_field(plain, tmp_path / "b.h5", to="h5")
     assert str(caught.value) == (
         f"{tmp_path}/b.h5: is a folder, expected a file. Choose another name."
     )
+
+
+def test_pictures_that_could_not_be_read_back_are_not_written(tmp_path):
+    one = np.zeros((1, 1, 1, 1, 3), dtype=np.uint8)
+    views = np.broadcast_to(one, (9, 9, 3000, 3000, 3))  # no memory
+    with pytest.raises(InvalidOption) as caught:
+        write_light_field(LightField(views), tmp_path / "a.png")
+    assert str(caught.value) == (
+        f"{tmp_path}/a.png: 27000 x 27000 pixels are too many for one picture. "
+        "Write a folder, .h5 or .npz."
+    )
+
+
+def test_a_picture_beyond_the_limit_of_pillow_is_read_back(tmp_path, plain, monkeypatch):
+    write_light_field(plain, tmp_path / "a.png")
+    monkeypatch.setattr("PIL.Image.MAX_IMAGE_PIXELS", 1000)
+    assert_same(readers.read(tmp_path / "a.png"), plain)

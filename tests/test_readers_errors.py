@@ -18,7 +18,7 @@ from oaccdepth.errors import (
     UnreadableFile,
 )
 from oaccdepth.options import ReadOptions
-from oaccdepth.readers import assembly, lytro_raw
+from oaccdepth.readers import assembly, hdf5_file, lytro_raw
 
 
 @pytest.fixture(scope="module")
@@ -322,14 +322,14 @@ def test_mat_without_a_light_field(tmp_path):
 
 def test_truncated_mat(tmp_path, views):
     path = tmp_path / "a.mat"
-    for write, message in (
-        (lambda: scipy.io.savemat(path, {"LF": views}), "damaged or not a MATLAB file."),
-        (lambda: files.matlab_73(path, {"LF": views}), "damaged or not an HDF5 file."),
+    for write in (
+        lambda: scipy.io.savemat(path, {"LF": views}),
+        lambda: files.matlab_73(path, {"LF": views}),
     ):
         write()
         data = path.read_bytes()
         path.write_bytes(data[: len(data) // 2])
-        fails(UnreadableFile, path, f"{path}: {message} Copy it again.")
+        fails(UnreadableFile, path, f"{path}: damaged or not a MATLAB file. Copy it again.")
     path.write_bytes(b"")
     fails(UnreadableFile, path, f"{path}: damaged or not a MATLAB file. Copy it again.")
 
@@ -429,6 +429,20 @@ def test_decompression_bombs(tmp_path, views, name):
     )
 
 
+def test_arrays_of_zeros_are_bombs_when_they_are_large(tmp_path, monkeypatch):
+    monkeypatch.setattr(hdf5_file, "BOMB_BYTES", 1 << 20)
+    views = np.zeros((9, 9, 100, 200, 3), dtype=np.uint8)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("LF", data=views, chunks=views.shape, compression="gzip")
+    np.savez_compressed(tmp_path / "a.npz", LF=views)
+    scipy.io.savemat(tmp_path / "a.mat", {"LF": views}, do_compression=True)
+    for path in sorted(tmp_path.iterdir()):
+        with pytest.raises(UnreadableFile) as caught:
+            readers.read(path)
+        assert str(caught.value).startswith(f"{path}: LF claims {views.nbytes} bytes and holds ")
+        assert str(caught.value).endswith(". Copy or export it again.")
+
+
 def test_light_fields_that_need_too_much_memory(tmp_path, monkeypatch, views):
     monkeypatch.setattr(assembly, "MOST_BYTES", 1000)
     np.save(tmp_path / "a.npy", views)
@@ -451,7 +465,8 @@ def test_raw_lytro_pictures(tmp_path, ending):
         UnknownFormat,
         path,
         f"{path}: a raw Lytro picture (Lytro, Inc. ILLUM, 7728 x 5368 pixels, 2015-03-01, "
-        "ISO 80, focal length 9.5 mm); decoding it takes the camera's white images. "
+        "ISO 80, focal length 9.5 mm, f/2.0, exposed 0.004 s); "
+        "decoding it takes the camera's white images. "
         "Decode it with LFToolbox (MATLAB) or PlenoptiCam (pip install plenopticam), "
         "and give the __Decoded.mat or the folder of views.",
     )
@@ -489,9 +504,15 @@ def test_quilts(tmp_path, views):
     message = f"{path}: a Looking Glass quilt of 48 views, all of one camera row; {reason}"
     fails(UnknownFormat, path, message)
     path = tmp_path / "doll.jpg"
-    path.write_bytes(b'\xff\xd8 Exif {"LKGColumns": 8}')
     message = f"{path}: a Looking Glass quilt, all of one camera row; {reason}"
-    fails(UnknownFormat, path, message)
+    entry = '{"LKGColumns": 8}'
+    for content in (
+        b"\xff\xd8 Exif " + entry.encode(),
+        b"\xff\xd8 Exif UNICODE\0" + entry.encode("utf-16-le"),
+        b"\x89PNG" + bytes(200_000) + entry.encode(),  # after the picture
+    ):
+        path.write_bytes(content)
+        fails(UnknownFormat, path, message)
 
 
 def test_other_files(tmp_path):

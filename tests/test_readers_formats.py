@@ -43,6 +43,20 @@ FORMATS = {
         {},
         "hdf5",
     ),
+    "matlab-tools": (
+        lambda path, views, truth: scipy.io.savemat(
+            path, {"LF": {"LF": views, "disp_lowres": truth, "H": 0.1}}, do_compression=True
+        ),
+        "LF.mat",
+        {},
+        "matlab",
+    ),
+    "matlab-tools-7.3": (
+        lambda path, views, truth: files.matlab_73(path, {"LF/LF": views, "LF/disp_lowres": truth}),
+        "LF.mat",
+        {},
+        "matlab",
+    ),
 }
 
 
@@ -109,6 +123,11 @@ PLAIN = {
     ),
     "mosaic": (one_picture(files.mosaic), "all.png", {}),
     "mosaic-asked": (one_picture(files.mosaic), "all.png", {"views": (5, 5), "layout": "mosaic"}),
+    "mosaic-columns-asked": (
+        lambda p, v: files.write_picture(p, files.mosaic(v.swapaxes(0, 1))),
+        "all.png",
+        {"views": (5, 5), "order": "columns", "check_orientation": False},
+    ),
     "mosaic-serpentine": (one_picture(files.mosaic, "serpentine"), "all.png", {"views": (5, 5)}),
     "mosaic-serpentine-columns": (one_picture(files.mosaic, "serpentine-columns"), "all.png", {}),
     "lenslet": (one_picture(files.lenslet), "all.png", {"views": (5, 5)}),
@@ -238,10 +257,22 @@ def test_only_exposed_views_are_used(tmp_path):
     assert found.grid == (9, 9)  # 69 of 81 views are exposed
     assert len(found.missing_views) == 12
     assert (0, 0) in found.missing_views
-    assert "12 views too dark, masked out." in found.notes
+    assert found.notes[1] == "12 views too dark, masked out."
+    assert len(found.notes) == 3  # and gamma; none of them is counted twice
     views, _ = files.vignetted(radius=3.2)
     files.matlab_73(tmp_path / "b.mat", {"LF": files.decoded(views)})
     assert readers.read(tmp_path / "b.mat").grid == (5, 5)
+
+
+def test_dark_views_of_a_small_decode(tmp_path):
+    views, _ = files.vignetted((9, 9), (24, 32), radius=4.9)  # the first Lytro camera's
+    files.matlab_73(tmp_path / "a.mat", {"LF": files.decoded(views)})
+    found = readers.read(tmp_path / "a.mat")
+    assert found.grid == (9, 9)
+    assert found.missing_views[:3] == [(0, 0), (0, 1), (0, 7)]
+    assert "12 views too dark, masked out." in found.notes
+    files.matlab_73(tmp_path / "b.mat", {"LF": views})  # no weight, no decode: taken as it is
+    assert readers.read(tmp_path / "b.mat").valid is None
 
 
 @pytest.mark.parametrize("bright", [6, 7])
@@ -269,7 +300,7 @@ def test_dark_corners_are_masked(tmp_path):
     assert not found.valid[1, 1, :16, :16].any()
     assert found.valid[1, 1, 32:, 32:].all()
     assert found.valid[4, 4].all() and found.valid[2, 2].all()
-    assert "1 view with dark parts, masked out." in found.notes
+    assert "1 view with dark corners, masked out there." in found.notes
 
 
 def test_lytro_warp_stack(tmp_path):

@@ -150,6 +150,28 @@ def test_rows_of_views_are_refused(tmp_path, shape):
     )
 
 
+def test_rows_of_named_views_are_refused(tmp_path):
+    views = np.zeros((1, 16, 20, 24, 3), dtype=np.uint8)
+    cases = (
+        (views, "view_{}_{}.png", 1, "1 x 16"),
+        (views, "{:02d}_{:02d}.png", 0, "1 x 16"),
+        (views.swapaxes(0, 1), "{:02d}_{:02d}.png", 0, "16 x 1"),
+    )
+    for number, (stack, name, base, shape) in enumerate(cases):
+        folder = tmp_path / str(number)
+        files.pairs(folder, stack[:9, :9], name, base)
+        with pytest.raises(InvalidLightField) as caught:
+            readers.read(folder)
+        assert str(caught.value) == (
+            f"{folder}: has {shape.replace('16', '9')} views, at least 3 x 3 are needed: "
+            "disparity is estimated from camera rows and columns together. "
+            "If the views lie in another grid, pass --views UxV."
+        )
+    assert readers.read(tmp_path / "0", ReadOptions(views=(3, 3))).grid == (3, 3)
+    files.numbered(tmp_path / "counted", views[:, :9], "IMG_0001_{:03d}.png")
+    assert readers.read(tmp_path / "counted").grid == (3, 3)
+
+
 # Missing views
 
 

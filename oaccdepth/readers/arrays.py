@@ -20,7 +20,7 @@ from oaccdepth.options import ReadOptions
 from oaccdepth.readers.axes import array_grid, choose_axes, loaded_once
 from oaccdepth.readers.grid import ViewGrid
 from oaccdepth.readers.hdf5 import OUR_AXES, add_alpha, choose_dataset, parse_extras
-from oaccdepth.readers.hdf5_file import Dataset
+from oaccdepth.readers.hdf5_file import Dataset, check_storage
 from oaccdepth.readers.values import as_map
 
 NAME = "numpy"
@@ -86,6 +86,7 @@ def map_array(path: Path) -> Array:
 def _open_archive(path: Path, options: ReadOptions) -> ViewGrid:
     members = _list_members(path)
     dataset = choose_dataset(path, members, options)
+    check_storage(path, dataset)
     names = {member.name for member in members}
     is_ours = "written_by_oaccdepth" in names
     asked = options.axes or (OUR_AXES if is_ours else None)

@@ -152,12 +152,14 @@ class _Stack:
         masked = 0
         for u in range(rows):
             for v in range(columns):
+                if self.window.dark is not None and self.window.dark[u, v]:
+                    continue  # masked and counted already
                 exposed = values.exposed_pixels(self.views[u, v], centre)
                 if not exposed.all():
                     self._mask()[u, v] &= exposed
                     masked += 1
         if masked:
-            notes.append(f"{_views(masked)} with dark parts, masked out.")
+            notes.append(f"{_views(masked)} with dark corners, masked out there.")
         return notes
 
     def arrange(self, options: ReadOptions) -> list[str]:

@@ -10,6 +10,8 @@ import json
 import struct
 import warnings
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,10 +70,8 @@ def read_header(path: Path) -> Header:
                 return _png_header(start, file.read(1 << 16))
         if start[:4] in (b"II*\0", b"MM\0*"):
             return _tiff_header(path)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with Image.open(path) as picture:
-                return Header(picture.height, picture.width)
+        with _opened(path) as picture:
+            return Header(picture.height, picture.width)
     except DAMAGED as error:
         raise _damaged(path, error) from error
 
@@ -109,17 +109,29 @@ def _damaged(path: Path, error: BaseException) -> UnreadableFile:
 
 def _decode_8_bit(path: Path) -> Array:
     """Decode with Pillow: a truncated file is an error, not half a picture."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about metadata; the picture itself raises
-        with Image.open(path) as picture:
-            if picture.mode in ("L", "LA", "RGB", "RGBA"):
-                return np.asarray(picture)
-            if picture.mode == "1":
-                return np.asarray(picture.convert("L"))
-            if picture.mode.startswith(("I", "F")):
-                return np.asarray(picture)
-            has_alpha = picture.mode in ("PA", "La", "RGBa") or "transparency" in picture.info
-            return np.asarray(picture.convert("RGBA" if has_alpha else "RGB"))
+    with _opened(path) as picture:
+        if picture.mode in ("L", "LA", "RGB", "RGBA"):
+            return np.asarray(picture)
+        if picture.mode == "1":
+            return np.asarray(picture.convert("L"))
+        if picture.mode.startswith(("I", "F")):
+            return np.asarray(picture)
+        has_alpha = picture.mode in ("PA", "La", "RGBa") or "transparency" in picture.info
+        return np.asarray(picture.convert("RGBA" if has_alpha else "RGB"))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Image.Image]:
+    """Open with Pillow, whose own limit of pixels is lower than ours: a mosaic may be large."""
+    limit = Image.MAX_IMAGE_PIXELS
+    Image.MAX_IMAGE_PIXELS = None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about metadata; the picture itself raises
+            with Image.open(path) as picture:
+                yield picture
+    finally:
+        Image.MAX_IMAGE_PIXELS = limit
 
 
 def _decode_deep(path: Path) -> Array:

@@ -14,6 +14,7 @@ SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # What h5py raises on damaged files.
 DAMAGED = (OSError, RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError)
 MOST_COMPRESSION = 2000  # deflate reaches 1032; what claims more was never written
+BOMB_BYTES, BOMB_COMPRESSION = 1 << 28, 300  # no pictures compress so well; zeros do
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ def open_file(path: Path) -> Iterator[Any]:
     except (UnreadableFile, InvalidLightField):
         raise
     except DAMAGED as error:
-        raise UnreadableFile(f"{path}: damaged or not an HDF5 file. Copy it again.") from error
+        kind = "a MATLAB" if path.suffix.lower() == ".mat" else "an HDF5"
+        raise UnreadableFile(f"{path}: damaged or not {kind} file. Copy it again.") from error
 
 
 def list_datasets(file: Any) -> list[Dataset]:
@@ -91,7 +93,9 @@ def dataset_opener(path: Path, name: str) -> Callable[[], AbstractContextManager
 
 def check_storage(path: Path, dataset: Dataset) -> None:
     """Refuse an array that claims far more than the file holds."""
-    if dataset.bytes_claimed > MOST_COMPRESSION * max(1, dataset.bytes_stored):
+    is_large = dataset.bytes_claimed > BOMB_BYTES
+    most = BOMB_COMPRESSION if is_large else MOST_COMPRESSION
+    if dataset.bytes_claimed > most * max(1, dataset.bytes_stored):
         raise UnreadableFile(
             f"{path}: {dataset.name} claims {dataset.bytes_claimed} bytes and holds "
             f"{dataset.bytes_stored}. Copy or export it again."

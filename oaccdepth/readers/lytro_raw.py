@@ -107,4 +107,9 @@ def _describe(found: dict[str, Any]) -> list[str]:
         parts.append(f"ISO {found['iso']:g}")
     if isinstance(found.get("focalLength"), int | float):
         parts.append(f"focal length {found['focalLength'] * 1000:.1f} mm")
+    if isinstance(found.get("fNumber"), int | float):
+        parts.append(f"f/{found['fNumber']:.1f}")
+    exposure = found.get("frameExposureDuration")  # seconds
+    if isinstance(exposure, int | float) and 0 < exposure < 3600:
+        parts.append(f"exposed {exposure:g} s")
     return [part for part in parts if part.isprintable()]

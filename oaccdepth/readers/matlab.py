@@ -5,13 +5,14 @@ Version 7.3 is HDF5 with the axes reversed; older versions have a format of thei
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from oaccdepth.errors import UnreadableFile
-from oaccdepth.lightfield import Array
+from oaccdepth.lightfield import Array, FloatArray
 from oaccdepth.options import ReadOptions
 from oaccdepth.readers import matlab5
 from oaccdepth.readers.axes import array_grid, choose_axes, loaded_once
@@ -25,11 +26,13 @@ from oaccdepth.readers.hdf5_file import (
     list_datasets,
     open_file,
 )
+from oaccdepth.readers.values import as_map
 
 NAME = "matlab"
 EXTENSIONS: tuple[str, ...] = (".mat",)
 SIGN = "MATLAB file with an array of views: LFToolbox *__Decoded.mat, EPFL, INRIA, LF, lightField"
 EXTRA = ""
+TRUTH = "disp_lowres"
 
 
 def detect(path: Path) -> bool:
@@ -42,33 +45,53 @@ def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
     if is_hdf5(path):
         version = "7.3"
         with open_file(path) as file:
-            dataset = choose_dataset(path, list_datasets(file), options, is_reversed=True)
-        check_storage(path, dataset)
+            datasets = list_datasets(file)
+        dataset = choose_dataset(path, datasets, options, is_reversed=True)
         opened = dataset_opener(path, dataset.name)
     else:
         version = "5"
-        dataset = choose_dataset(path, matlab5.list_arrays(path), options, is_reversed=True)
+        datasets = matlab5.list_arrays(path)
+        dataset = choose_dataset(path, datasets, options, is_reversed=True)
         opened = loaded_once(lambda: matlab5.load_array(path, dataset.name))
+    check_storage(path, dataset)
     axes = choose_axes(dataset.shape, f"{path}, {dataset.name}", options.axes, matlab=True)
     shown = axes[::-1]
     reason = f"MATLAB {version} file with {dataset.name} ({shown})"
     grid = array_grid(opened, dataset.shape, axes, options, str(path), reason)
+    has_weight = "c" in axes and dataset.shape[axes.index("c")] == 4  # as LFToolbox decodes
     return replace(
         grid,
         orientation="presumed" if shown == "uvhwc" else "unknown",
         may_be_linear=True,
-        # Lytro cameras give about 11 to 15 views per axis, of which the outer ones are dark.
-        vignetted=all(10 <= size <= 15 for size in grid.shape),
+        # Lytro cameras give about 9 to 15 views per axis, of which the outer ones are dark.
+        vignetted=all((7 if has_weight else 10) <= size <= 15 for size in grid.shape),
+        ground_truth=_find_truth(path, dataset.name, {d.name for d in datasets}),
     )
+
+
+def _find_truth(path: Path, views: str, names: set[str]) -> Callable[[], FloatArray] | None:
+    """Find matlab-tools' LF.disp_lowres, beside LF.LF in the struct, or a variable of that name."""
+    group = views.rpartition("/")[0]
+    name = f"{group}/{TRUTH}" if group else TRUTH
+    return (lambda: as_map(_load(path, name).T, path)) if name in names else None
 
 
 def read_map(path: Path) -> Array:
     """Read the only map, or the one named disparity, of a MATLAB file, (h, w)."""
     if is_hdf5(path):
         with open_file(path) as file:
-            name = _choose_map(path, list_datasets(file))
-            return np.asarray(file[name][()]).T
-    return matlab5.load_array(path, _choose_map(path, matlab5.list_arrays(path))).T
+            datasets = list_datasets(file)
+    else:
+        datasets = matlab5.list_arrays(path)
+    return _load(path, _choose_map(path, datasets)).T
+
+
+def _load(path: Path, name: str) -> Array:
+    """Load an array whole, with its axes reversed."""
+    if not is_hdf5(path):
+        return matlab5.load_array(path, name)
+    with open_file(path) as file:
+        return np.asarray(file[name][()])
 
 
 def _choose_map(path: Path, datasets: list[Dataset]) -> str:

@@ -69,7 +69,7 @@ def list_arrays(path: Path) -> list[Dataset]:
                 array.shape[::-1],
                 True,
                 math.prod(array.shape) * np.dtype(array.kind).itemsize,
-                array.size,
+                variable.size,
             )
             for variable in file.variables()
             for array in file.arrays(variable, START_BYTES)

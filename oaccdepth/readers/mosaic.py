@@ -14,7 +14,7 @@ from oaccdepth.errors import InvalidLightField, InvalidOption, UnreadableFile
 from oaccdepth.lightfield import Array, Camera, FloatArray, as_grey
 from oaccdepth.options import Range, ReadOptions
 from oaccdepth.readers import decoding, values
-from oaccdepth.readers.grid import LARGEST_GRID, ViewGrid
+from oaccdepth.readers.grid import LARGEST_GRID, Arrangement, ViewGrid
 
 NAME = "mosaic"
 EXTENSIONS: tuple[str, ...] = decoding.EXTENSIONS
@@ -56,6 +56,7 @@ def open_picture(
         f"one picture, {shape[0]} x {shape[1]} views "
         + ("side by side" if layout == "mosaic" else "behind its lenses"),
         names_give_grid=False,
+        arrangement=Arrangement(transpose=options.order == "columns"),
         order_is_known=layout == "lenslet",
         orientation="unknown" if layout == "mosaic" else "presumed",
         vignetted=layout == "lenslet" and all(10 <= size <= 15 for size in shape),

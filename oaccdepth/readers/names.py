@@ -82,7 +82,7 @@ def parse_names(names: Sequence[str], options: ReadOptions) -> Naming | None:
         _by_coordinates(names)
         or _by_serpentine_counter(names)
         or _by_warp_index(names)
-        or _by_pairs(names)
+        or _by_pairs(names, options)
         or _by_index(names, options)
     )
 
@@ -146,7 +146,7 @@ def _by_warp_index(names: Sequence[str]) -> Naming | None:
     )
 
 
-def _by_pairs(names: Sequence[str]) -> Naming | None:
+def _by_pairs(names: Sequence[str], options: ReadOptions) -> Naming | None:
     """Two numbers at the end of the name: row and column."""
     groups: dict[tuple[str, ...], dict[Position, str]] = defaultdict(dict)
     for name in names:
@@ -155,7 +155,8 @@ def _by_pairs(names: Sequence[str]) -> Naming | None:
             like = (match["prefix"], match["middle"], match["suffix"], ending)
             groups[like][int(match["row"]), int(match["column"])] = name
     for key, places in sorted(groups.items(), key=lambda item: -len(item[1])):
-        if len(places) >= FEWEST_FILES and _is_grid(places):
+        is_line = options.views is None and _is_line(places)
+        if len(places) >= FEWEST_FILES and (is_line or _is_grid(places)):
             reason = f"names give row and column ({places[min(places)]})"
             return _with_preset(_naming(places, reason, "unknown"), key[0])
     return None
@@ -179,6 +180,21 @@ def _is_grid(places: dict[Position, str]) -> bool:
         return True
     row, column = rows[len(rows) // 2], columns[len(columns) // 2]
     return all((u, column) in places for u in rows) and all((row, v) in places for v in columns)
+
+
+def _is_line(places: dict[Position, str]) -> bool:
+    """Whether all views lie in the first row or column: view_1_1, view_1_2 and so on.
+
+    IMG_0001_001 is no such name: there one number is the picture's, the other counts its views.
+    """
+    match = PAIR.fullmatch(_stem(places[min(places)]))
+    first = min(places)
+    return (
+        match is not None
+        and len(match["row"]) == len(match["column"]) <= 2
+        and first in ((0, 0), (1, 1))
+        and 1 in (len(_axis(places, 0)), len(_axis(places, 1)))
+    )
 
 
 def _axis(places: Iterable[Position], axis: int) -> range:

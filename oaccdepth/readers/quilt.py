@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -12,7 +13,8 @@ EXTENSIONS: tuple[str, ...] = (".png", ".jpg", ".jpeg", ".webp", ".mp4")
 SIGN = "Looking Glass quilts (name_qs8x6a0.75.png): one row of views is not enough"
 
 QUILT_NAME = re.compile(r".*_qs(\d{1,3})x(\d{1,3})a[\d.]+", re.IGNORECASE)
-EXIF_KEY = b"LKGColumns"
+EXIF_KEYS = tuple("LKGColumns".encode(code) for code in ("ascii", "utf-16-le", "utf-16-be"))
+END_BYTES = 1 << 16  # programs put EXIF at the beginning or at the end of a file
 
 
 def detect(path: Path) -> bool:
@@ -23,7 +25,10 @@ def detect(path: Path) -> bool:
         return True
     try:
         with path.open("rb") as file:
-            return EXIF_KEY in file.read(1 << 16)
+            start = file.read(END_BYTES)
+            file.seek(max(0, file.seek(0, os.SEEK_END) - END_BYTES))
+            ends = start + b"\n" + file.read(END_BYTES)
+            return any(key in ends for key in EXIF_KEYS)
     except OSError:
         return False
 
