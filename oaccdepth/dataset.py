@@ -16,12 +16,12 @@ import numpy as np
 from oaccdepth.errors import InvalidLightField
 from oaccdepth.evidence import ABSENT
 from oaccdepth.lightfield import Array, BoolArray, FloatArray, as_float
+from oaccdepth.options import TrainOptions
 from oaccdepth.readers import find, read, read_ground_truth
 from oaccdepth.synthetic import random_scene
 
 LARGEST_DISPARITY = 3.9  # px; the networks reach 4
-SUBSAMPLING = (1, 2, 3)
-SUBSAMPLING_SHARES = (8 / 17, 6 / 17, 3 / 17)  # as in the paper's code
+SUBSAMPLING = {2: 2 / 3, 3: 1 / 3}  # how often, of the patches that are sub-sampled
 VALID_MASK = "valid_mask.png"
 
 
@@ -89,9 +89,10 @@ class PatchSampler:
         margin: int,
         seed: int,
         synthetic: float = 0.0,  # share of the patches that are rendered
+        full_size: float = TrainOptions.full_size,  # share of the others that are not sub-sampled
     ) -> None:
         self.scenes, self.size, self.margin = scenes, size, margin
-        self.seed, self.synthetic = seed, synthetic
+        self.seed, self.synthetic, self.full_size = seed, synthetic, full_size
 
     def draw(self, number: int) -> Patch:
         """The patch of this number: always the same."""
@@ -117,7 +118,9 @@ class PatchSampler:
     def _crop(self, rng: np.random.Generator) -> Patch | None:
         """A geometric crop: sub-sampled, refocused, grey; None if it has nothing to teach."""
         scene = self.scenes[int(rng.integers(len(self.scenes)))]
-        scale = int(rng.choice(SUBSAMPLING, p=SUBSAMPLING_SHARES))
+        scale = 1
+        if rng.random() >= self.full_size:
+            scale = int(rng.choice(list(SUBSAMPLING), p=list(SUBSAMPLING.values())))
         phase = rng.integers(scale, size=2)
         height, width = (
             (side - int(first) + scale - 1) // scale

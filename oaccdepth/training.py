@@ -59,7 +59,9 @@ class StepBatches(Dataset[Batch]):
     """Batch number n of a process is always the same: that makes a run resumable."""
 
     def __init__(self, scenes: Sequence[Scene], options: TrainOptions, rank: int, world: int):
-        self.sampler = PatchSampler(scenes, options.patch, MARGIN, options.seed, options.synthetic)
+        self.sampler = PatchSampler(
+            scenes, options.patch, MARGIN, options.seed, options.synthetic, options.full_size
+        )
         self.batch, self.rank, self.world = options.batch, rank, world
 
     def __getitem__(self, step: int) -> Batch:

@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
+from oaccdepth import dataset
 from oaccdepth.dataset import (
     Patch,
     PatchSampler,
@@ -90,6 +91,21 @@ def test_a_number_always_gives_the_same_patch(slanted):
     np.testing.assert_array_equal(first.views, second.views)
     other = PatchSampler([slanted], 16, MARGIN, seed=2).draw(5)
     assert not np.array_equal(first.views, other.views)
+
+
+@pytest.mark.parametrize(("full_size", "expected"), [(1.0, {1}), (0.0, {2, 3}), (0.5, {1, 2, 3})])
+def test_the_share_of_patches_that_are_not_sub_sampled(slanted, monkeypatch, full_size, expected):
+    scales = []
+
+    def listen(views, corner, size, margin, scale, *others):
+        scales.append(scale)
+        return crop_views(views, corner, size, margin, scale, *others)
+
+    monkeypatch.setattr(dataset, "crop_views", listen)
+    sampler = PatchSampler([slanted], 16, MARGIN, seed=1, full_size=full_size)
+    for number in range(40):
+        sampler.draw(number)
+    assert set(scales) == expected
 
 
 def test_rendered_patches_are_consistent():

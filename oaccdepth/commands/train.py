@@ -72,6 +72,12 @@ def train(
     synthetic: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Share of rendered patches.")
     ] = TrainOptions.synthetic,
+    full_size: Annotated[
+        float,
+        typer.Option(
+            min=0.0, max=1.0, help="Share of the others that are not sub-sampled, by 2 or 3."
+        ),
+    ] = TrainOptions.full_size,
     validate_steps: Annotated[
         int, typer.Option(min=0, help="Steps between validations; 0: only at the end.")
     ] = TrainOptions.validate_steps,
@@ -105,6 +111,7 @@ def train(
         iterations=iterations,
         first_pass_share=first_pass_share,
         synthetic=synthetic,
+        full_size=full_size,
         validate_steps=validate_steps,
         checkpoint_minutes=checkpoint_minutes,
         workers=workers,
