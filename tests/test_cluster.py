@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import sys
 import threading
 from dataclasses import replace
@@ -134,3 +135,26 @@ def test_nobody_there(root, settings):
         "--ray 127.0.0.1:1: no Ray cluster there (Connection refused). "
         "Start one with: ray start --head."
     )
+
+
+def test_not_an_address(root, settings, monkeypatch):
+    pytest.importorskip("ray")
+    with pytest.raises(DeviceUnavailable) as error:
+        run_jobs(find_jobs(root, settings.output), settings, BatchOptions(ray="nonsense"))
+    assert str(error.value) == (
+        "--ray nonsense: no Ray cluster there (Invalid address format: nonsense). "
+        "Start one with: ray start --head."
+    )
+
+
+@pytest.mark.ray
+@pytest.mark.filterwarnings("ignore")
+def test_somebody_else_is_there(root, settings):
+    pytest.importorskip("ray")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(DeviceUnavailable) as error:
+            run_jobs(find_jobs(root, settings.output), settings, BatchOptions(ray=address))
+    start, end = str(error.value).split(" (", 1)
+    assert start == f"--ray {address}: somebody is there, but does not let us in"
+    assert end.endswith("the same token (RAY_AUTH_MODE); see docs/cluster.md.")

@@ -56,29 +56,38 @@ def _connect(address: str) -> Any:
         ) from error
     if ray.is_initialized():
         return ray
-    _knock(address)
+    is_there = _knock(address)
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # the default of the future
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        raise _no_cluster(address, str(error).splitlines()[0]) from error
+    except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+        reason = str(error).splitlines()[0].partition(". ")[0]  # more is on options of Ray's own
+        raise _refused(address, reason) if is_there else _no_cluster(address, reason) from error
     return ray
 
 
-def _knock(address: str) -> None:
+def _knock(address: str) -> bool:
     """See at once whether anybody is there; Ray itself would try for minutes."""
     host, _, port = address.rpartition("/")[2].rpartition(":")  # also ray://HOST:PORT
     if not port.isdecimal():  # auto, local, or a name of Ray's
-        return
+        return False
     try:
         socket.create_connection((host, int(port)), timeout=KNOCK_SECONDS).close()
     except OSError as error:
         raise _no_cluster(address, error.strerror or str(error)) from error
+    return True
 
 
 def _no_cluster(address: str, reason: str) -> DeviceUnavailable:
     return DeviceUnavailable(
         f"--ray {address}: no Ray cluster there ({reason}). Start one with: ray start --head."
+    )
+
+
+def _refused(address: str, reason: str) -> DeviceUnavailable:
+    return DeviceUnavailable(
+        f"--ray {address}: somebody is there, but does not let us in ({reason}). Expected the head "
+        "of a cluster with the same Ray and the same token (RAY_AUTH_MODE); see docs/cluster.md."
     )
 
 

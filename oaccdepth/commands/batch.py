@@ -305,7 +305,7 @@ def _print_summary(summary: Summary, as_json: bool, quiet: bool) -> None:
             "not_reached": list(summary.not_reached),
         }
         typer.echo(json.dumps(content, indent=2))
-    elif not quiet:
+    elif summary.records and not quiet:
         wide_results().print(_table(summary.records))
     for record in summary.failed:
         print_message(f"error: {record.scene}: {record.message}")
