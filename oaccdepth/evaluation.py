@@ -79,6 +79,15 @@ class Evaluation:
         return mean([score.values for score in self.scores])
 
     @property
+    def region_mean(self) -> dict[str, float]:
+        """Mean of every region score over the scenes that have it."""
+        values = {
+            name: [score.regions[name] for score in self.scores if name in score.regions]
+            for name in self.regions
+        }
+        return {name: math.fsum(scores) / len(scores) for name, scores in values.items()}
+
+    @property
     def regions(self) -> dict[str, str]:
         """Names and titles of the region scores that at least one scene has."""
         found = {name for score in self.scores for name in score.regions}
@@ -311,7 +320,7 @@ def as_json(evaluation: Evaluation, name: str) -> dict[str, Any]:
             }
             for score in evaluation.scores
         },
-        "mean": finite(evaluation.mean),
+        "mean": {**finite(evaluation.mean), **finite(evaluation.region_mean)},
         "without_prediction": list(evaluation.without_prediction),
         "not_scored": list(evaluation.failed),
         "published": {
@@ -349,6 +358,8 @@ def as_markdown(evaluation: Evaluation, name: str) -> str:
     tables = [_markdown_table("scene", rows, TITLES)]
     if evaluation.regions:
         regions = {score.scene: score.regions for score in evaluation.scores if score.regions}
+        if len(regions) > 1:
+            regions["**mean**"] = evaluation.region_mean
         tables.append(_markdown_table("scene", regions, evaluation.regions))
     scenes, methods = compare(evaluation, name)
     if scenes:

@@ -236,3 +236,18 @@ def test_markdown():
     compared = evaluation.as_markdown(Evaluation((Score("cotton", VALUES),)), "ours")
     assert "\nMean over cotton:\n\n| method |" in compared
     assert "| **ours** | 1.000 |" in compared
+
+
+def test_mean_of_regions():
+    """Over the scenes that have one."""
+    values = dict.fromkeys(evaluation.METRICS, 1.0)
+    scored = evaluation.Evaluation(
+        (
+            evaluation.Score("a", values, regions={"fine_thinning_0150": 1.0, "mae_planes": 5.0}),
+            evaluation.Score("b", values, regions={"fine_thinning_0150": 2.0}),
+            evaluation.Score("c", values),
+        )
+    )
+    assert scored.region_mean == {"mae_planes": 5.0, "fine_thinning_0150": 1.5}
+    assert "| **mean** | 5.000 | 1.500 |" in evaluation.as_markdown(scored, "ours")
+    assert evaluation.as_json(scored, "ours")["mean"]["fine_thinning_0150"] == 1.5

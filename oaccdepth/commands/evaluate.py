@@ -133,6 +133,9 @@ def _print_tables(scored: Evaluation) -> None:
         table = _table("scene", scored.regions)
         for score in scored.scores:
             _add_row(table, score.scene, {name: score.regions.get(name) for name in scored.regions})
+        if len(scored.scores) > 1:
+            table.add_section()
+            _add_row(table, "mean", scored.region_mean, style="bold")
         console.print("\nRegions that the scenes mark")
         console.print(table)
     scenes, methods = evaluation.compare(scored, THIS_RESULT)
