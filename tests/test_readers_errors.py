@@ -429,6 +429,18 @@ def test_decompression_bombs(tmp_path, views, name):
     )
 
 
+def test_a_large_picture_of_nothing(tmp_path):
+    path = tmp_path / "bomb.png"
+    files.png_claiming(18000, 18000, path)  # few enough pixels for a mosaic
+    fails(
+        UnreadableFile,
+        path,
+        f"{path}: claims 18000 x 18000 pixels in {path.stat().st_size} bytes: "
+        "there can be no picture in it. Check the file.",
+        views=(9, 9),
+    )
+
+
 def test_arrays_of_zeros_are_bombs_when_they_are_large(tmp_path, monkeypatch):
     monkeypatch.setattr(hdf5_file, "BOMB_BYTES", 1 << 20)
     views = np.zeros((9, 9, 100, 200, 3), dtype=np.uint8)

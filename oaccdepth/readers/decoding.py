@@ -27,6 +27,7 @@ from oaccdepth.lightfield import Array
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp")
 MOST_VIEW_PIXELS = 1 << 26  # 8192 x 8192
 MOST_PICTURE_PIXELS = 81 * 2048 * 2048  # all views of a large light field in one picture
+BOMB_PIXELS, PIXELS_PER_BYTE = 1 << 26, 200  # a large picture that compresses so well is empty
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 PNG_KEYWORD = "oaccdepth"  # text in the PNG files that we write: how the views lie in them
 # What Pillow raises on damaged files.
@@ -84,6 +85,12 @@ def decode(path: Path, most_pixels: int = MOST_VIEW_PIXELS) -> Array:
         raise UnreadableFile(
             f"{path}: claims {header.width} x {header.height} pixels, more than "
             f"{most_pixels // 1_000_000} million. Check the file, or give a smaller picture."
+        )
+    stored = path.stat().st_size
+    if pixels > BOMB_PIXELS and pixels > PIXELS_PER_BYTE * stored:
+        raise UnreadableFile(
+            f"{path}: claims {header.width} x {header.height} pixels in {stored} bytes: "
+            "there can be no picture in it. Check the file."
         )
     if pixels <= 0:
         raise UnreadableFile(f"{path}: has no pixels.")
