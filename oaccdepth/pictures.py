@@ -81,10 +81,12 @@ def with_colour_bar(
     return np.concatenate([padded, panel], axis=1)
 
 
-def contact_sheet(pictures: Picture, gap: int = 4, max_px: int = MAX_SHEET_PX) -> Picture:
+def contact_sheet(
+    pictures: Picture, gap: int = 4, max_px: int = MAX_SHEET_PX, ground: int = PAPER
+) -> Picture:
     """All views, (u, v, h, w) grey or (u, v, h, w, 3) RGB, in their grid.
 
-    Reduced so that neither side is longer than `max_px`.
+    Reduced so that neither side is longer than `max_px`; `ground` is the grey between the views.
     """
     rows, columns, height, width = pictures.shape[:4]
     fit_y = (max_px - gap * (rows - 1)) / (rows * height)
@@ -92,7 +94,7 @@ def contact_sheet(pictures: Picture, gap: int = 4, max_px: int = MAX_SHEET_PX) -
     factor = min(1.0, fit_y, fit_x)
     size = max(1, math.floor(height * factor)), max(1, math.floor(width * factor))
     sheet_size = rows * (size[0] + gap) - gap, columns * (size[1] + gap) - gap
-    sheet = np.full((*sheet_size, *pictures.shape[4:]), PAPER, np.uint8)
+    sheet = np.full((*sheet_size, *pictures.shape[4:]), ground, np.uint8)
     for u, v in np.ndindex(rows, columns):
         y, x = u * (size[0] + gap), v * (size[1] + gap)
         view = pictures[u, v]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -36,6 +37,8 @@ from oaccdepth.pictures import (
 RUN_FILE = "run.json"
 VIEWER_FILE = "view.html"
 MASKS_FILE = "masks.json"  # of another name, so that masks and disparity can share a folder
+MASKS_GROUND = 128  # grey between the masks of a contact sheet: most masks are white
+PASS_FOLDER = re.compile(r"\.|pass_\d+")  # names that `oaccdepth masks` gives
 
 # Always written, and what each holds.
 FILES = {
@@ -224,7 +227,7 @@ def write_masks(
     folder = Path(folder)
     grid = next(iter(passes.values())).shape[:2]
     prepare_masks(folder, (grid[0], grid[1]), overwrite=overwrite)
-    (folder / MASKS_FILE).unlink(missing_ok=True)
+    _remove_previous_masks(folder)
     paths = []
     for name, masks in passes.items():
         paths += _write_pass(masks, folder / name)
@@ -242,11 +245,32 @@ def write_masks(
     return [*paths, folder / MASKS_FILE]
 
 
+def _remove_previous_masks(folder: Path) -> None:
+    """Remove the masks that an earlier run says it wrote here: it may have had more passes."""
+    file = folder / MASKS_FILE
+    if not file.exists():
+        return
+    try:
+        earlier = json.loads(file.read_text(encoding="utf-8"))
+        rows, columns = (min(int(size), 99) for size in earlier["grid"])
+        places = [folder / name for name in earlier["passes"] if PASS_FOLDER.fullmatch(name)]
+    except (OSError, ValueError, KeyError, TypeError):
+        rows, columns, places = 0, 0, []  # not ours: only files of the same names are replaced
+    file.unlink(missing_ok=True)
+    for place in places:
+        for name in mask_names((rows, columns)):
+            (place / name).unlink(missing_ok=True)
+        if place != folder:
+            with suppress(OSError):  # it holds something else
+                place.rmdir()
+
+
 def _write_pass(masks: FloatArray, folder: Path) -> list[Path]:
     pictures = as_bytes(masks)  # (u, v, h, w)
     for u, v in np.ndindex(masks.shape[:2]):
         write_png(folder / f"mask_{u:02d}_{v:02d}.png", pictures[u, v])
-    write_png(folder / "contact_sheet.png", contact_sheet(pictures))
+    sheet = contact_sheet(pictures, ground=MASKS_GROUND)
+    write_png(folder / "contact_sheet.png", sheet)
     write_png(folder / "visibility.png", as_bytes(masks.mean(axis=(0, 1))))
     masks = np.ascontiguousarray(masks, np.float32)
     write_bytes(folder / "masks.npz", _saved(np.savez, masks=masks))

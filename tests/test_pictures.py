@@ -110,6 +110,7 @@ def test_a_contact_sheet_keeps_the_grid():
     assert sheet.shape == (9, 17)
     assert [int(sheet[y, x]) for y in (0, 5) for x in (0, 6, 12)] == [0, 1, 2, 3, 4, 5]
     assert (sheet[4] == 255).all() and (sheet[:, 5] == 255).all()
+    assert (contact_sheet(pictures, gap=1, ground=128)[4] == 128).all()
 
 
 def test_a_large_contact_sheet_is_reduced():

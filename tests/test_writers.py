@@ -226,6 +226,7 @@ def test_masks_of_one_pass(tmp_path):
     sheet = cv2.imread(str(tmp_path / "contact_sheet.png"), cv2.IMREAD_UNCHANGED)
     assert sheet.shape == (3 * 8 + 2 * 4, 5 * 10 + 4 * 4)
     np.testing.assert_array_equal(sheet[-8:, -10:], one)
+    assert (sheet[8:12] == 128).all()  # neither seen nor hidden: white masks stay apart
     with np.load(tmp_path / "masks.npz") as stored:
         assert stored["masks"].dtype == np.float32
         np.testing.assert_array_equal(stored["masks"], given)
@@ -250,6 +251,26 @@ def test_masks_are_not_replaced_without_being_told(tmp_path):
         "Pass --overwrite to replace, or choose another --output."
     )
     write_masks({".": masks()}, tmp_path, overwrite=True)
+
+
+def test_no_masks_of_an_earlier_run_stay_behind(tmp_path):
+    write_masks({f"pass_{n}": masks((5, 5)) for n in (1, 2, 3)}, tmp_path)
+    (tmp_path / "pass_2" / "mine.txt").write_text("mine")
+    write_masks({"pass_1": masks()}, tmp_path, overwrite=True)
+    there = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*"))
+    views = [f"pass_1/mask_{u:02d}_{v:02d}.png" for u in range(3) for v in range(5)]
+    others = [f"pass_1/{name}" for name in ("contact_sheet.png", "masks.npz", "visibility.png")]
+    assert there == sorted([*views, *others, "masks.json", "pass_1", "pass_2", "pass_2/mine.txt"])
+    write_masks({".": masks()}, tmp_path, overwrite=True)
+    write_masks({"pass_1": masks()}, tmp_path, overwrite=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["masks.json", "pass_1", "pass_2"]
+
+
+def test_masks_beside_a_file_that_is_not_ours(tmp_path):
+    for text in ("nonsense", "[]", '{"grid": [3, 5], "passes": {"../other": {}}}'):
+        (tmp_path / "masks.json").write_text(text)
+        write_masks({".": masks()}, tmp_path, overwrite=True)
+        assert json.loads((tmp_path / "masks.json").read_text())["grid"] == [3, 5]
 
 
 def test_masks_and_disparity_share_a_folder(result, tmp_path):
