@@ -52,13 +52,15 @@ def bundled() -> list[Path]:
 def find_weights(name: str) -> Path:
     """The file of bundled weights, or of a path."""
     path = Path(name)
-    if path.is_file() or path.suffix == SUFFIX or len(path.parts) > 1:
+    if path.suffix == SUFFIX or len(path.parts) > 1:
         if not path.is_file():
             raise UnreadableFile(f"{name}: no such weights file. {_bundled_names()}")
         return path
-    for found in bundled():
+    for found in bundled():  # before any file of that name that lies where we happen to be
         if found.stem == name:
             return found
+    if path.is_file():
+        return path
     raise UnreadableFile(f"--weights {name}: no bundled weights of this name. {_bundled_names()}")
 
 

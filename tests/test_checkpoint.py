@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
 import pytest
 import torch
@@ -44,6 +45,10 @@ def test_weights_are_found_by_path_variable_and_name(tmp_path, monkeypatch):
     monkeypatch.delenv("OACCDEPTH_WEIGHTS")
     with pytest.raises(UnreadableFile):
         checkpoint.find_weights("mine")
+    for name in ("fast", "mine"):  # files that happen to lie where we are
+        (tmp_path / name).write_text("something else")
+    assert checkpoint.find_weights("fast").suffix == ".safetensors"
+    assert checkpoint.find_weights("mine") == Path("mine")
 
 
 def test_unknown_weights():
