@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
+from oaccdepth.errors import InvalidLightField, InvalidOption
 from oaccdepth.lightfield import BoolArray, FloatArray, LightField, as_grey
 from oaccdepth.options import Range
 
@@ -34,10 +35,22 @@ class Coverage:
 
 def choose_coverage(light_field: LightField, wanted: Range | None) -> Coverage:
     """The range the user gives, or the files, or a coarse sweep finds; and the sweeps it takes."""
+    side = max(light_field.resolution)
     if wanted is not None:
+        if max(map(abs, wanted)) > side:
+            raise InvalidOption(
+                f"--disparity-range {wanted[0]:g}:{wanted[1]:g}: the views are only {side} px "
+                "long, and no point moves further between neighbours. Use a smaller range."
+            )
         return Coverage(wanted, "option", plan_shears(wanted))
     if light_field.disparity_range is not None:
         given = light_field.disparity_range
+        if max(map(abs, given)) > side:
+            raise InvalidLightField(
+                f"{light_field.source or 'light field'}: its files give disparities from "
+                f"{given[0]:g} to {given[1]:g} px, but the views are only {side} px long. "
+                "Correct disp_min and disp_max, or pass --disparity-range MIN:MAX."
+            )
         return Coverage(given, "file", plan_shears(given))
     found = estimate_range(light_field)
     return Coverage(found, "estimated", plan_shears(found))

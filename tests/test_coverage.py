@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oaccdepth.coverage import REACH, choose_coverage, estimate_range, plan_shears
+from oaccdepth.errors import InvalidLightField, InvalidOption
 from oaccdepth.surfaces import Plane, Surface, cloud_texture, polygon
 from oaccdepth.synthetic import render
 
@@ -71,6 +72,22 @@ def test_coarse_sweep_of_a_small_array():
     low, high = estimate_range(scene_between(-3.0, 6.0, grid=(3, 3)).light_field)
     assert low == pytest.approx(-3, abs=1.5)
     assert high == pytest.approx(6, abs=1.5)
+
+
+def test_disparities_larger_than_the_picture_make_no_sense():
+    light_field = scene_between(-1.0, 1.0, size=(24, 32), grid=(3, 3)).light_field
+    with pytest.raises(InvalidOption) as caught:
+        choose_coverage(light_field, (-1000.0, 1.0))
+    assert str(caught.value) == (
+        "--disparity-range -1000:1: the views are only 32 px long, and no point moves further "
+        "between neighbours. Use a smaller range."
+    )
+    with pytest.raises(InvalidLightField) as refused:
+        choose_coverage(replace(light_field, disparity_range=(-1.0, 1e6)), None)
+    assert str(refused.value) == (
+        "synthetic scene: its files give disparities from -1 to 1e+06 px, but the views are only "
+        "32 px long. Correct disp_min and disp_max, or pass --disparity-range MIN:MAX."
+    )
 
 
 def test_what_the_user_says_comes_before_the_file_and_that_before_the_sweep():
