@@ -22,7 +22,15 @@ from oaccdepth.lightfield import FloatArray, LightField
 from oaccdepth.merging import merge_sweeps
 from oaccdepth.network import OACCNet, occlusion_mask
 from oaccdepth.options import EstimateOptions
-from oaccdepth.sweeps import Clock, ReportProgress, Sweep, Views, sweep_fast, sweep_paper
+from oaccdepth.sweeps import (
+    Clock,
+    ReportProgress,
+    Sweep,
+    Views,
+    empty_cache,
+    sweep_fast,
+    sweep_paper,
+)
 from oaccdepth.version import __version__
 
 log = logging.getLogger(__name__)
@@ -31,7 +39,8 @@ SMALLEST_SIDE = 16  # px: below, the hourglass has nothing left at an eighth of 
 SMALLEST_TILE = 64
 TILES = {"fast": 576, "paper": 256}  # px on a side: a 512 px picture is one tile for `fast`
 PRECISIONS = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
-OutOfMemory = torch.cuda.OutOfMemoryError
+# CUDA has an exception of its own for it; MPS, cuDNN and the CPU say it in words only.
+OUT_OF_MEMORY = ("out of memory", "alloc_failed", "can't allocate memory", "not enough memory")
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,12 +109,29 @@ def estimate(
     clock = Clock(next(loaded.network.parameters()).device)
     with clock.stage("range"):
         coverage = cover(light_field, loaded, options)
+    log.info(_intention(loaded, options, coverage, clock.device))
     sweeps, notes = run_sweeps(light_field, loaded, options, coverage, clock, report)
     with clock.stage("merging"):
         merged = merge_sweeps(light_field, sweeps, coverage.shears)
     clock.seconds["total"] = time.perf_counter() - started
     made_with = describe(light_field, loaded, options, coverage, clock, notes)
+    log.info("Seconds: " + ", ".join(f"{n} {s:.1f}" for n, s in made_with.seconds.items()) + ".")
     return as_map(merged, light_field, options, coverage, made_with)
+
+
+def _intention(
+    loaded: LoadedWeights, options: EstimateOptions, coverage: Coverage, device: torch.device
+) -> str:
+    """Say what is going to be done, for `-v`."""
+    low, high = coverage.disparity_range
+    shears = ", ".join(str(shear) for shear in coverage.shears)
+    passes = options.iterations or loaded.network.config.iterations
+    tile = options.tile or TILES[checkpoint.kind_of(loaded.network)]
+    return (
+        f"Weights {loaded.name} on {device}, {passes} passes, tiles of {tile} px; "
+        f"disparities from {low:.1f} to {high:.1f} px ({coverage.source}), "
+        f"views sheared by {shears} px."
+    )
 
 
 def cover(light_field: LightField, loaded: LoadedWeights, options: EstimateOptions) -> Coverage:
@@ -159,14 +185,16 @@ def run_sweeps(
                     light_field, loaded, options, coverage.shears[number], tile, clock, report_sweep
                 )
             sweeps.append(sweep)
-        except OutOfMemory as error:
+        except RuntimeError as error:
+            if not any(words in str(error).lower() for words in OUT_OF_MEMORY):
+                raise
             tile //= 2
             if tile < SMALLEST_TILE:
                 raise DeviceUnavailable(
                     f"--device {clock.device}: out of memory even with tiles of {2 * tile} px. "
                     "Use --device cpu."
                 ) from error
-            torch.cuda.empty_cache()
+            empty_cache(clock.device)
             notes.append(f"The device ran out of memory: tiles halved to {tile} px.")
             log.warning(notes[-1])
     return sweeps, notes
@@ -299,10 +327,12 @@ class Plan:
 def plan(
     light_field: LightField,
     options: EstimateOptions = EstimateOptions(),
+    *,
+    network: LoadedWeights | None = None,
 ) -> Plan:
     """Time and memory of an estimate, from timing a small part of the picture here and now."""
     check_size(light_field)
-    loaded = load_network(options.weights, options.device)
+    loaded = network or load_network(options.weights, options.device)
     coverage = cover(light_field, loaded, options)
     side = 192
     height, width = light_field.resolution
@@ -310,15 +340,22 @@ def plan(
         light_field,
         views=light_field.views[:, :, :side, :side],
         valid=_corner(light_field.valid, side),
-        disparity_range=(-1.0, 1.0),
     )
-    small = replace(options, disparity_range=(-1.0, 1.0))
-    estimate(corner, small, network=loaded)  # the first run also prepares kernels
-    result = estimate(corner, small, network=loaded)
+    _seconds(corner, options, loaded)  # the first run also prepares kernels
+    seconds = _seconds(corner, options, loaded)
     area = math.prod(corner.resolution)
     scale = height * width / area * len(coverage.shears)
     memory = _memory(light_field, options, checkpoint.kind_of(loaded.network))
-    return Plan(result.made_with.seconds["total"] * scale, memory, coverage)
+    return Plan(seconds * scale, memory, coverage)
+
+
+def _seconds(light_field: LightField, options: EstimateOptions, loaded: LoadedWeights) -> float:
+    """How long one sweep takes."""
+    clock = Clock(next(loaded.network.parameters()).device)
+    one_sweep = Coverage((-REACH, REACH), "option", (0,))
+    with clock.stage("sweep"):
+        run_sweeps(light_field, loaded, options, one_sweep, clock, lambda stage, fraction: None)
+    return clock.seconds["sweep"]
 
 
 def _corner(valid: Any, side: int) -> Any:

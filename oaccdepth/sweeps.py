@@ -68,6 +68,14 @@ def synchronize(device: torch.device) -> None:
         torch.mps.synchronize()
 
 
+def empty_cache(device: torch.device) -> None:
+    """Give back what the device's allocator holds in reserve."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    elif device.type == "mps":
+        torch.mps.empty_cache()
+
+
 @dataclass
 class Views:
     """Grey views of a region of the picture, sheared, on the network's device."""

@@ -5,6 +5,9 @@ import shutil
 import cv2
 import pytest
 
+from oaccdepth import checkpoint
+from oaccdepth.network import OACCNet, OACCNetConfig
+
 
 @pytest.fixture
 def copy(scene_folder, tmp_path):
@@ -86,8 +89,26 @@ def test_what_cannot_be_estimated_is_still_described(run, scene_folder, weights_
     ) in lines
 
 
+def test_converted_weights_search_all_they_can(run, scene_folder, tmp_path):
+    network = OACCNet(
+        OACCNetConfig(
+            feature_blocks=1,
+            matching_channels=4,
+            cost_channels=24,
+            volume_channels=6,
+            attention_channels=2,
+        )
+    )
+    path = tmp_path / "converted.safetensors"
+    checkpoint.save(path, network, {"compat": "authors"})
+    result = run("info", scene_folder, "--weights", path, "-v")
+    assert result.exit_code == 0 and result.stderr == "measuring ...\n"
+    expected = "disparity     -4.0 to 4.0 px, all that the converted weights search"
+    assert expected in result.stdout.splitlines()
+
+
 def test_a_missing_path(run, tmp_path):
-    result = run("info", tmp_path / "nothing", "-q")
+    result = run("info", tmp_path / "nothing")
     assert result.exit_code == 1 and result.stdout == ""
     assert result.stderr == (
         f"error: {tmp_path / 'nothing'}: no such file or folder. Check the path.\n"
@@ -96,6 +117,7 @@ def test_a_missing_path(run, tmp_path):
 
 def test_weights_that_are_not_there(run, scene_folder, tmp_path):
     path = tmp_path / "nothing.safetensors"
-    result = run("info", scene_folder, "--weights", path, "-q")
+    result = run("info", scene_folder, "--weights", path)
     assert result.exit_code == 1 and result.stdout == ""
     assert result.stderr.startswith(f"error: {path}: no such weights file. Bundled: ")
+    assert len(result.stderr.splitlines()) == 1

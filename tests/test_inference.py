@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -138,14 +139,26 @@ def test_masks_of_the_true_disparity_are_the_true_visibility(scene):
     assert masks[hidden].mean() < 0.85
 
 
-def test_a_device_that_runs_out_of_memory_gets_smaller_tiles(scene, untrained, monkeypatch):
+@pytest.mark.parametrize(
+    "out_of_memory",
+    [
+        torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+        RuntimeError("MPS backend out of memory (MPS allocated: 8.10 GB)."),
+        RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"),
+    ],
+    ids=["cuda", "mps", "cudnn", "cpu"],
+)
+def test_a_device_that_runs_out_of_memory_gets_smaller_tiles(
+    scene, untrained, monkeypatch, out_of_memory
+):
     tiles = []
     run = inference.run_sweep
 
     def limited(light_field, loaded, options, shear, tile, clock, report):
         tiles.append(tile)
         if tile > 64:
-            raise torch.cuda.OutOfMemoryError
+            raise out_of_memory
         return run(light_field, loaded, options, shear, tile, clock, report)
 
     monkeypatch.setattr(inference, "run_sweep", limited)
@@ -155,6 +168,25 @@ def test_a_device_that_runs_out_of_memory_gets_smaller_tiles(scene, untrained, m
     monkeypatch.setattr(inference, "SMALLEST_TILE", 100)
     with pytest.raises(DeviceUnavailable, match=r"out of memory even with tiles of 128 px"):
         estimate(scene.light_field, EstimateOptions(tile=128), network=untrained)
+
+
+def test_other_faults_of_a_device_are_not_taken_for_a_lack_of_memory(scene, untrained, monkeypatch):
+    def broken(*arguments):
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(inference, "run_sweep", broken)
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        estimate(scene.light_field, network=untrained)
+
+
+def test_what_is_going_on_is_logged(scene, untrained, caplog):
+    with caplog.at_level("INFO"):
+        estimate(scene.light_field, EstimateOptions(disparity_range=(-6.0, 6.0)), network=untrained)
+    assert caplog.messages[0] == (
+        "Weights untitled on cpu, 2 passes, tiles of 576 px; disparities from -6.0 to 6.0 px "
+        "(option), views sheared by -2, 2 px."
+    )
+    assert re.fullmatch(r"Seconds: range \d+\.\d, .*, total \d+\.\d\.", caplog.messages[1])
 
 
 def test_a_device_that_is_not_there():

@@ -81,10 +81,17 @@ def parse_range(text: str, option: str) -> Range:
     return result
 
 
+class _ToStderr(logging.Handler):
+    """To what stderr is when a message comes: a progress bar puts itself in its place."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sys.stderr.write(f"{self.format(record)}\n")
+
+
 def configure_logging(quiet: bool, verbose: bool) -> None:
     """Send the library's log to stderr: warnings by default, all with -v, errors only with -q."""
     level = logging.ERROR if quiet else logging.INFO if verbose else logging.WARNING
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _ToStderr()
     handler.setFormatter(logging.Formatter("%(message)s"))
     logger = logging.getLogger("oaccdepth")
     logger.handlers[:] = [handler]

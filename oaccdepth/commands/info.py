@@ -24,10 +24,15 @@ from oaccdepth.errors import InvalidLightField
 from oaccdepth.options import EstimateOptions, ReadOptions
 
 if TYPE_CHECKING:
+    from oaccdepth.inference import LoadedWeights
     from oaccdepth.lightfield import LightField
 
 BITS = {"uint8": 8, "uint16": 16, "float32": 32}
-RANGE_SOURCES = {"file": "given by the files", "estimated": "estimated"}
+RANGE_SOURCES = {
+    "file": "given by the files",
+    "estimated": "estimated",
+    "weights": "all that the converted weights search",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -47,15 +52,16 @@ def info(
     reading: ReadOptions,
 ) -> None:
     """Say what a light field is, by what it was recognised, and what `estimate` would take."""
-    from oaccdepth import readers
+    from oaccdepth import inference, readers
 
     configure_logging(quiet, verbose)
+    # Before the first line of progress: an error is to be the only line.
+    light_field = readers.read(path, reading)
+    network = inference.load_network(weights, device)
     with progress_bar(quiet or as_json) as progress:
-        progress("reading", 0.0)
-        light_field = readers.read(path, reading)
-        progress("measuring", 0.5)
+        progress("measuring", 0.0)
         facts = _describe(light_field)
-        facts |= _plan(light_field, EstimateOptions(weights=weights, device=device))
+        facts |= _plan(light_field, EstimateOptions(weights=weights, device=device), network)
     if as_json:
         typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
     else:
@@ -81,12 +87,14 @@ def _describe(light_field: LightField) -> dict[str, Any]:
     }
 
 
-def _plan(light_field: LightField, options: EstimateOptions) -> dict[str, Any]:
+def _plan(
+    light_field: LightField, options: EstimateOptions, network: LoadedWeights
+) -> dict[str, Any]:
     """Disparity range, memory and time, or why there would be none."""
     from oaccdepth import inference
 
     try:
-        plan = inference.plan(light_field, options)
+        plan = inference.plan(light_field, options, network=network)
     except InvalidLightField as error:  # what it is can be said all the same
         return {"disparity_range": None, "estimate": {"impossible": str(error)}}
     low, high = plan.coverage.disparity_range
