@@ -137,7 +137,10 @@ def test_an_empty_folder(run, weights_file, tmp_path):
 
 def test_a_missing_view(run, copy, weights_file, tmp_path):
     (copy / "input_Cam047.png").unlink()
-    message = f"{copy}: found 80 views, expected 81 (9 x 9). Missing: input_Cam047.png."
+    message = (
+        f"{copy}: found 80 views, expected 81 (9 x 9). Missing: input_Cam047.png. "
+        "To do without, pass --allow-missing."
+    )
     assert_refused(estimate(run, copy, tmp_path, weights_file), message, tmp_path)
 
 

@@ -186,7 +186,8 @@ def test_hci_camera_and_range(tmp_path, rendered):
     assert wide.grid == (3, 3)
     assert wide.camera == Camera(100.0, 100.0, 35.0, 8000.0)
     assert wide.disparity_range == (-2.4, 2.8)
-    assert wide.notes == ("5 x 5 views: 3 x 3 are used, with stride 2.",)
+    note = "5 x 5 views: 3 x 3 are used, with stride 2; disparities are per 2 views."
+    assert wide.notes == (note,)
 
 
 def test_ground_truth_follows_the_stride(tmp_path, rendered):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import tracemalloc
 
 import cv2
@@ -82,7 +83,7 @@ def layered():
             {"stride": 2},
             range(0, 17, 2),
             range(0, 17, 2),
-            "17 x 17 views: 9 x 9 are used, with stride 2.",
+            "17 x 17 views: 9 x 9 are used, with stride 2; disparities are per 2 views.",
         ),
     ],
 )
@@ -181,7 +182,8 @@ def test_a_missing_view_is_an_error(tmp_path, rendered):
     with pytest.raises(InvalidLightField) as caught:
         readers.read(tmp_path / "town")
     assert str(caught.value) == (
-        f"{tmp_path}/town: found 24 views, expected 25 (5 x 5). Missing: input_Cam007.png."
+        f"{tmp_path}/town: found 24 views, expected 25 (5 x 5). Missing: input_Cam007.png. "
+        "To do without, pass --allow-missing."
     )
 
 
@@ -200,7 +202,8 @@ def test_missing_views_are_named_as_their_neighbours(tmp_path, rendered, name, b
         readers.read(tmp_path / "a")
     assert str(caught.value) == (
         f"{tmp_path}/a: found 23 views, expected 25 (5 x 5). "
-        f"Missing: {missing}, {name.format(4 + base, 4 + base)}."
+        f"Missing: {missing}, {name.format(4 + base, 4 + base)}. "
+        "To do without, pass --allow-missing."
     )
 
 
@@ -211,7 +214,34 @@ def test_missing_numbers(tmp_path, rendered):
     found = "found 22 views, expected 25 (5 x 5). Missing: "
     with pytest.raises(InvalidLightField) as caught:
         readers.read(tmp_path / "a", ReadOptions(views=(5, 5)))
-    assert str(caught.value) == (f"{tmp_path}/a: {found}img_09.png, img_24.png, img_25.png.")
+    assert str(caught.value) == (
+        f"{tmp_path}/a: {found}img_09.png, img_24.png, img_25.png. "
+        "To do without, pass --allow-missing."
+    )
+
+
+def test_numbered_views_may_lie_in_another_grid(tmp_path):
+    views, _ = files.render((5, 9), (20, 24))
+    files.numbered(tmp_path / "a", views, "img_{:02d}.png", 1)
+    with pytest.raises(InvalidLightField) as caught:
+        readers.read(tmp_path / "a")
+    assert str(caught.value) == (
+        f"{tmp_path}/a: found 45 views, expected 49 (7 x 7). Missing: img_46.png, img_47.png, "
+        "img_48.png and 1 more. If the grid is another, pass --views UxV. "
+        "To do without, pass --allow-missing."
+    )
+    found = readers.read(tmp_path / "a", ReadOptions(views=(5, 9), check_orientation=False))
+    assert np.array_equal(found.views, views)
+
+
+def test_other_pictures_are_counted(tmp_path, rendered):
+    files.pairs(tmp_path / "a", rendered[0], "{}_{}.png")
+    for name, note in (
+        ("photo", "1 other picture in the folder is left out."),
+        ("poster", "2 other pictures in the folder are left out."),
+    ):
+        shutil.copy(tmp_path / "a" / "0_0.png", tmp_path / "a" / f"{name}.png")
+        assert readers.read(tmp_path / "a").notes == (note,)
 
 
 def test_missing_views_can_be_allowed(tmp_path, rendered):
@@ -382,6 +412,24 @@ TEXTS = {
 }
 
 
+def _way_out(options):
+    return (
+        f"If near and far come out exchanged, pass {options}; "
+        "if nothing was wrong, --no-check-orientation."
+    )
+
+
+# What is said where only one axis was wrong: what was done, and how to get the other one.
+WAYS_OUT = {
+    (False, True, False): ("corrected by reversing the camera rows", _way_out("--flip-v")),
+    (False, False, True): ("corrected by reversing the camera columns", _way_out("--flip-u")),
+    (True, False, True): (
+        "corrected by reversing the camera rows",
+        _way_out("--transpose --flip-v"),
+    ),
+}
+
+
 def arranged(views, transpose, flip_u, flip_v):
     views = views.swapaxes(0, 1) if transpose else views
     return views[:: -1 if flip_u else 1, :: -1 if flip_v else 1]
@@ -396,10 +444,24 @@ def test_wrong_axes_are_corrected_and_said(tmp_path, layered, wrong, caplog):
     assert np.array_equal(found.views, views)
     assert files.is_oriented(found.views, truth)
     text = TEXTS[wrong]
-    assert caplog.messages == [
-        f"warning: {tmp_path}/a: {text}: corrected. If that is wrong, pass --no-check-orientation."
-    ]
-    assert found.notes == (f"{text[0].upper()}{text[1:]}: corrected.",)
+    done, way_out = WAYS_OUT.get(
+        wrong, ("corrected", "If that is wrong, pass --no-check-orientation.")
+    )
+    assert caplog.messages == [f"warning: {tmp_path}/a: {text}: {done}. {way_out}"]
+    assert found.notes == (f"{text[0].upper()}{text[1:]}: {done}.",)
+
+
+@pytest.mark.parametrize("wrong", [wrong for wrong in TEXTS if wrong[1] != wrong[2]])
+def test_the_way_out_reverses_the_other_axis(tmp_path, layered, wrong):
+    """The same motion, near and far exchanged: what the warning offers where it was a guess."""
+    views, _ = layered
+    files.pairs(tmp_path / "a", arranged(views, *wrong), "cam_{}_{}.png")
+    _, way_out = WAYS_OUT[wrong]
+    options = {
+        name: f"--{name.replace('_', '-')}" in way_out for name in ("transpose", "flip_u", "flip_v")
+    }
+    found = readers.read(tmp_path / "a", ReadOptions(**options))
+    assert np.array_equal(found.views, views[::-1, ::-1])
 
 
 def test_right_axes_are_left_alone(tmp_path, layered, rendered, caplog):

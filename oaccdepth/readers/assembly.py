@@ -177,13 +177,9 @@ class _Stack:
         if not finding.arrangement:
             return []
         self._rearrange(finding.arrangement)
-        note = f"{finding.text[0].upper()}{finding.text[1:]}: corrected."
-        logger.warning(
-            "warning: %s: %s: corrected. If that is wrong, pass --no-check-orientation.",
-            self.source,
-            finding.text,
-        )
-        return [note]
+        done, way_out = _say_correction(finding.arrangement)
+        logger.warning("warning: %s: %s: %s. %s", self.source, finding.text, done, way_out)
+        return [f"{finding.text[0].upper()}{finding.text[1:]}: {done}."]
 
     @property
     def window_shape(self) -> tuple[int, int]:
@@ -197,6 +193,23 @@ class _Stack:
         self.views = orientation.rearrange(self.views, arrangement)
         if self.valid is not None:
             self.valid = np.asarray(orientation.rearrange(self.valid, arrangement), dtype=np.bool_)
+
+
+def _say_correction(done: Arrangement) -> tuple[str, str]:
+    """Say what was done, and what to pass if that was wrong.
+
+    Which of two axes is the wrong one only shows in what hides what, so it may be a guess; the
+    other one gives the same picture with near and far exchanged.
+    """
+    if done.flip_u == done.flip_v:
+        return "corrected", "If that is wrong, pass --no-check-orientation."
+    axis, other = ("rows", "--flip-v") if done.flip_u else ("columns", "--flip-u")
+    other = f"--transpose {other}" if done.transpose else other
+    return (
+        f"corrected by reversing the camera {axis}",
+        f"If near and far come out exchanged, pass {other}; "
+        "if nothing was wrong, --no-check-orientation.",
+    )
 
 
 def _views(count: int) -> str:
@@ -258,9 +271,12 @@ def _check_missing(source: str, grid: ViewGrid, window: Window, options: ReadOpt
             f"{source}: the centre view is missing, and it is the reference. Missing: {shown}."
         )
     if not options.allow_missing and not is_sparse_by_design(grid.shape, grid.absent):
+        is_guess = not grid.names_give_grid and options.views is None
         raise InvalidLightField(
             f"{source}: found {rows * columns - len(grid.absent)} views, "
-            f"expected {rows * columns} ({rows} x {columns}). Missing: {shown}."
+            f"expected {rows * columns} ({rows} x {columns}). Missing: {shown}. "
+            + ("If the grid is another, pass --views UxV. " if is_guess else "")
+            + "To do without, pass --allow-missing."
         )
     return [f"{_views(len(missing))} missing, masked out: {shown}."]
 

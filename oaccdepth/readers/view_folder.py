@@ -58,8 +58,16 @@ def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
         order_is_known=naming.order_is_known,
         vignetted=naming.vignetted or folder != path,
         ground_truth=find_beside_views(folder, centre) if centre else None,
-        notes=(f"{ignored} other pictures in the folder are left out.",) if ignored > 0 else (),
+        notes=_left_out(ignored),
     )
+
+
+def _left_out(count: int) -> tuple[str, ...]:
+    if count <= 0:
+        return ()
+    if count == 1:
+        return ("1 other picture in the folder is left out.",)
+    return (f"{count} other pictures in the folder are left out.",)
 
 
 def _with_viewpoints(path: Path) -> Path:

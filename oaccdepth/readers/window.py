@@ -163,7 +163,10 @@ def _describe(
         return ()
     used = f"{window.shape[0]} x {window.shape[1]}"
     if options.stride > 1:
-        return (f"{shape[0]} x {shape[1]} views: {used} are used, with stride {options.stride}.",)
+        return (
+            f"{shape[0]} x {shape[1]} views: {used} are used, with stride {options.stride}; "
+            f"disparities are per {options.stride} views.",
+        )
     if wanted is None and (shape[0] % 2 == 0 or shape[1] % 2 == 0) and max(shape) <= MOST_VIEWS:
         return (f"{shape[0]} x {shape[1]} views: the central odd grid of {used} is used.",)
     return (f"{shape[0]} x {shape[1]} views: the central {used} are used.",)
