@@ -62,7 +62,7 @@ class TrainOptions:
     first_pass_share: float = 0.0  # of the schedule, trained with the first pass alone
     iterations: int = 2  # passes in training
     synthetic: float = 0.0  # share of the patches that are rendered, not from DATA
-    full_size: float = 8 / 17  # share of those from DATA that are not sub-sampled
+    full_size: float = 0.47  # share of those from DATA that are not sub-sampled; as in the paper
     seed: int = 0
     workers: int = 1  # processes that prepare patches; 0: none, in the loop itself
     initial: str | None = None  # weights to begin with

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import typer.main
+from rich.text import Text
 from test_layers import PACKAGE, ROWS
 
 from oaccdepth import cli
@@ -111,6 +112,14 @@ def command_of(words):
 
 
 # Commands and options
+
+
+@pytest.mark.parametrize("words", LEAVES, ids=" ".join)
+def test_help_says_all_it_is_given(words):
+    """Rich takes [px] for a style, and leaves it out."""
+    texts = [LEAVES[words].help, *(parameter.help for parameter in LEAVES[words].params)]
+    for text in texts:
+        assert text is None or Text.from_markup(text).plain == text
 
 
 @pytest.mark.parametrize("words", LEAVES, ids=" ".join)

@@ -137,5 +137,5 @@ def test_every_command_is_registered():
     from oaccdepth import cli
 
     commands = {path.stem for path in (PACKAGE / "commands").glob("*.py")}
-    shared = {"__init__", "reading", "estimating", "looking"}
+    shared = {"__init__", "nesting", "reading", "estimating", "looking"}
     assert commands - shared == set(cli.COMMANDS)

@@ -25,11 +25,9 @@ from rich.table import Table
 
 from oaccdepth.commands import (
     AsJson,
-    Device,
     Output,
     Quiet,
     Verbose,
-    Weights,
     configure_logging,
     messages,
     parse_range,
@@ -37,15 +35,12 @@ from oaccdepth.commands import (
 )
 from oaccdepth.commands.estimate import Colormap, ColourRange, Formats
 from oaccdepth.commands.estimating import (
-    DisparityRange,
-    Iterations,
-    Precision,
-    Tile,
     estimate_options,
     print_message,
 )
 from oaccdepth.commands.evaluate import wide_results
-from oaccdepth.commands.reading import takes_read_options
+from oaccdepth.commands.nesting import takes
+from oaccdepth.commands.reading import read_options
 from oaccdepth.options import BatchOptions, EstimateOptions, ReadOptions
 
 if TYPE_CHECKING:
@@ -60,7 +55,7 @@ Include = Annotated[
     typer.Option(
         "--include",
         metavar="PATTERN",
-        help="Scenes to do, such as 'training/*'; repeat for more. [default: all]",
+        help="Scenes to do, such as 'training/*'; repeat for more. Default: all.",
         show_default=False,
     ),
 ]
@@ -85,7 +80,7 @@ Jobs = Annotated[
         "--jobs",
         metavar="N",
         min=1,
-        help="Processes; several GPUs are used in turn. [default: 1; with --ray, all there is]",
+        help="Processes; several GPUs are used in turn. Default: 1; with --ray, all there is.",
         show_default=False,
     ),
 ]
@@ -94,7 +89,7 @@ Ray = Annotated[
     typer.Option(
         "--ray",
         metavar="ADDRESS|auto|local",
-        help="Run on a Ray cluster; needs the extra [ray].",
+        help="Run on a Ray cluster; needs the extra 'ray'.",
         show_default=False,
     ),
 ]
@@ -108,7 +103,7 @@ def register(app: typer.Typer) -> None:
     app.command()(batch)
 
 
-@takes_read_options
+@takes(estimating=estimate_options, reading=read_options)
 def batch(
     root: Root,
     output: Output,
@@ -122,16 +117,11 @@ def batch(
     formats: Formats = None,
     colormap: Colormap = BatchOptions.colormap,
     colour_range: ColourRange = None,
-    weights: Weights = EstimateOptions.weights,
-    device: Device = EstimateOptions.device,
-    iterations: Iterations = EstimateOptions.iterations,
-    tile: Tile = EstimateOptions.tile,
-    precision: Precision = EstimateOptions.precision,
-    disparity_range: DisparityRange = "auto",
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
     *,
+    estimating: EstimateOptions,
     reading: ReadOptions,
 ) -> None:
     """Estimate every light field under a folder.
@@ -151,14 +141,6 @@ def batch(
         formats=tuple(formats or ()),
         colormap=colormap,
         value_range=parse_range(colour_range, "--range") if colour_range else None,
-    )
-    estimating = estimate_options(
-        weights=weights,
-        device=device,
-        iterations=iterations,
-        tile=tile,
-        precision=precision,
-        disparity_range=disparity_range,
     )
     if dry_run:
         _plan(root, output, options, reading, estimating, as_json)

@@ -27,7 +27,7 @@ def benchmark(
         list[str] | None,
         typer.Option("--preset", metavar="NAME", help="fast or paper; both if not given."),
     ] = None,
-    size: Annotated[int, typer.Option("--size", min=32, help="Side of the views [px].")] = 512,
+    size: Annotated[int, typer.Option("--size", min=32, help="Side of the views in px.")] = 512,
     device: Device = "auto",
     as_json: AsJson = False,
     quiet: Quiet = False,

@@ -17,7 +17,8 @@ from oaccdepth.commands import (
     configure_logging,
     progress_bar,
 )
-from oaccdepth.commands.reading import takes_read_options
+from oaccdepth.commands.nesting import takes
+from oaccdepth.commands.reading import read_options
 from oaccdepth.options import ReadOptions
 
 ConvertedTo = Annotated[
@@ -43,7 +44,7 @@ def register(app: typer.Typer) -> None:
     app.command()(convert)
 
 
-@takes_read_options
+@takes(reading=read_options)
 def convert(
     path: Input,
     output: ConvertedTo,

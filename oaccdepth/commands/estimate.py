@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from oaccdepth.commands import (
     AsJson,
-    Device,
     Input,
     Output,
     Overwrite,
     Quiet,
     Verbose,
-    Weights,
     configure_logging,
     parse_range,
     progress_bar,
 )
 from oaccdepth.commands.estimating import (
-    DisparityRange,
-    Iterations,
-    Precision,
-    Tile,
     describe,
     estimate_options,
     print_message,
     print_notes,
     write_page,
 )
-from oaccdepth.commands.reading import takes_read_options
+from oaccdepth.commands.nesting import takes
+from oaccdepth.commands.reading import read_options
 from oaccdepth.options import EstimateOptions, ReadOptions
 
 if TYPE_CHECKING:
@@ -65,7 +61,7 @@ def register(app: typer.Typer) -> None:
     app.command()(estimate)
 
 
-@takes_read_options
+@takes(estimating=estimate_options, reading=read_options)
 def estimate(
     path: Input,
     output: Output,
@@ -74,16 +70,11 @@ def estimate(
     colormap: Colormap = "viridis",
     colour_range: ColourRange = None,
     view: Annotated[bool, typer.Option("--view", help="Also write an interactive page.")] = False,
-    weights: Weights = EstimateOptions.weights,
-    device: Device = EstimateOptions.device,
-    iterations: Iterations = EstimateOptions.iterations,
-    tile: Tile = EstimateOptions.tile,
-    precision: Precision = EstimateOptions.precision,
-    disparity_range: DisparityRange = "auto",
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
     *,
+    estimating: EstimateOptions,
     reading: ReadOptions,
 ) -> None:
     """Estimate the disparity of a light field's centre view.
@@ -93,17 +84,7 @@ def estimate(
     from oaccdepth import inference, readers, writers
 
     configure_logging(quiet, verbose)
-    options = estimate_options(
-        weights=weights,
-        device=device,
-        iterations=iterations,
-        tile=tile,
-        precision=precision,
-        disparity_range=disparity_range,
-        keep_masks=view,
-        keep_passes=view,
-        keep_evidence=view,
-    )
+    options = replace(estimating, keep_masks=view, keep_passes=view, keep_evidence=view)
     value_range = parse_range(colour_range, "--range") if colour_range else None
     light_field = readers.read(path, reading)
     settings: dict[str, Any] = {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oaccdepth.commands import messages, parse_range
+from oaccdepth.commands import Device, Weights, messages, parse_range
 from oaccdepth.errors import InvalidOption
 from oaccdepth.options import EstimateOptions
 from oaccdepth.writers import VIEWER_FILE
@@ -60,14 +60,28 @@ DisparityRange = Annotated[
 ]
 
 
-def estimate_options(*, precision: str, disparity_range: str, **settings: Any) -> EstimateOptions:
-    """Check what was typed, and collect it."""
+def estimate_options(
+    weights: Weights = EstimateOptions.weights,
+    device: Device = EstimateOptions.device,
+    iterations: Iterations = EstimateOptions.iterations,
+    tile: Tile = EstimateOptions.tile,
+    precision: Precision = EstimateOptions.precision,
+    disparity_range: DisparityRange = "auto",
+) -> EstimateOptions:
+    """How to estimate, from what was typed."""
     if precision not in PRECISIONS:
         raise InvalidOption(f"--precision {precision}: expected {', '.join(PRECISIONS)}.")
     searched = (
         None if disparity_range == "auto" else parse_range(disparity_range, "--disparity-range")
     )
-    return EstimateOptions(precision=precision, disparity_range=searched, **settings)
+    return EstimateOptions(
+        weights=weights,
+        device=device,
+        iterations=iterations,
+        tile=tile,
+        precision=precision,
+        disparity_range=searched,
+    )
 
 
 def describe(light_field: LightField) -> str:

@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 def export(
     file: Annotated[Path, typer.Argument(metavar="FILE.onnx", help="The file to write.")],
     weights: Weights = EstimateOptions.weights,
-    tile: Annotated[int, typer.Option("--tile", min=16, help="Side of a tile [px].")] = 128,
+    tile: Annotated[int, typer.Option("--tile", min=16, help="Side of a tile in px.")] = 128,
     grid: Annotated[
         str, typer.Option("--grid", metavar="UxV", help="Views, 3x3 up to 9x9.")
     ] = "9x9",
@@ -32,7 +32,7 @@ def export(
     """Write the network for one tile as ONNX; needs the extra `onnx`.
 
     Input `views` (1, U, V, TILE + 32, TILE + 32): grey in [0, 1] with a margin of 16 px, -1 where
-    there is no picture. Outputs `disparity` [px] and `confidence`, (1, TILE, TILE).
+    there is no picture. Outputs `disparity` in px and `confidence`, (1, TILE, TILE).
     """
     from oaccdepth import checkpoint
     from oaccdepth.onnx_export import export_onnx

@@ -9,18 +9,14 @@ from typing import Annotated, NamedTuple
 import typer
 
 from oaccdepth.commands import (
-    Device,
     Overwrite,
     Quiet,
     Verbose,
-    Weights,
     configure_logging,
     parse_range,
     progress_bar,
 )
 from oaccdepth.commands.estimating import (
-    DisparityRange,
-    Iterations,
     estimate_options,
     print_notes,
 )
@@ -31,7 +27,8 @@ from oaccdepth.commands.looking import (
     Shown,
     check_output,
 )
-from oaccdepth.commands.reading import takes_read_options
+from oaccdepth.commands.nesting import takes
+from oaccdepth.commands.reading import read_options
 from oaccdepth.errors import InvalidOption
 from oaccdepth.options import EstimateOptions, Range, ReadOptions
 
@@ -61,7 +58,7 @@ def register(app: typer.Typer) -> None:
     app.command()(figure)
 
 
-@takes_read_options
+@takes(estimating=estimate_options, reading=read_options)
 def figure(
     path: ResultOrInput,
     output: Annotated[
@@ -104,13 +101,10 @@ def figure(
         float, typer.Option("--fps", min=1, max=60, help="Speed of the animation.")
     ] = 15,
     overwrite: Overwrite = False,
-    weights: Weights = EstimateOptions.weights,
-    device: Device = EstimateOptions.device,
-    iterations: Iterations = EstimateOptions.iterations,
-    disparity_range: DisparityRange = "auto",
     quiet: Quiet = False,
     verbose: Verbose = False,
     *,
+    estimating: EstimateOptions,
     reading: ReadOptions,
 ) -> None:
     """Make a figure: view, disparity, confidence, masks and error, with colour bars.
@@ -126,15 +120,7 @@ def figure(
     if error_range <= 0:
         raise InvalidOption(f"--error-range {error_range}: expected more than 0 px.")
     value_range = parse_range(colour_range, "--range") if colour_range else None
-    options = estimate_options(
-        weights=weights,
-        device=device,
-        iterations=iterations,
-        precision=EstimateOptions.precision,
-        disparity_range=disparity_range,
-        keep_masks=animate is None,
-        keep_passes=animate is None,
-    )
+    options = replace(estimating, keep_masks=animate is None, keep_passes=animate is None)
     with progress_bar(quiet) as progress:
         loading = Loading(path, light_field_path, reading, options, progress)
         if animate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,29 +11,24 @@ import typer
 
 from oaccdepth.commands import (
     AsJson,
-    Device,
     Input,
     Output,
     Overwrite,
     Quiet,
     ReportProgress,
     Verbose,
-    Weights,
     configure_logging,
     plural,
     progress_bar,
 )
 from oaccdepth.commands.estimating import (
-    DisparityRange,
-    Iterations,
-    Precision,
-    Tile,
     describe,
     estimate_options,
     print_message,
     print_notes,
 )
-from oaccdepth.commands.reading import takes_read_options
+from oaccdepth.commands.nesting import takes
+from oaccdepth.commands.reading import read_options
 from oaccdepth.errors import InvalidOption
 from oaccdepth.options import EstimateOptions, ReadOptions
 
@@ -48,7 +44,7 @@ def register(app: typer.Typer) -> None:
     app.command()(masks)
 
 
-@takes_read_options
+@takes(estimating=estimate_options, reading=read_options)
 def masks(
     path: Input,
     output: Output,
@@ -64,16 +60,11 @@ def masks(
     all_passes: Annotated[
         bool, typer.Option("--all-passes", help="Masks of every pass: pass_1, pass_2, ...")
     ] = False,
-    weights: Weights = EstimateOptions.weights,
-    device: Device = EstimateOptions.device,
-    iterations: Iterations = EstimateOptions.iterations,
-    tile: Tile = EstimateOptions.tile,
-    precision: Precision = EstimateOptions.precision,
-    disparity_range: DisparityRange = "auto",
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
     *,
+    estimating: EstimateOptions,
     reading: ReadOptions,
 ) -> None:
     """Show which views see each point of the centre view.
@@ -86,16 +77,7 @@ def masks(
     configure_logging(quiet, verbose)
     if disparity is not None and all_passes:
         raise InvalidOption("--all-passes and --disparity exclude one another: choose one.")
-    options = estimate_options(
-        weights=weights,
-        device=device,
-        iterations=iterations,
-        tile=tile,
-        precision=precision,
-        disparity_range=disparity_range,
-        keep_masks=True,
-        keep_passes=all_passes,
-    )
+    options = replace(estimating, keep_masks=True, keep_passes=all_passes)
     light_field = readers.read(path, reading)
     with writers.not_left_empty(output), progress_bar(quiet) as progress:
         writers.prepare_masks(output, light_field.grid, overwrite=overwrite)

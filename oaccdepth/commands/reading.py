@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from functools import wraps
 from typing import Annotated, Any
 
 import typer
@@ -19,7 +16,7 @@ def _option(*names: str, **settings: Any) -> Any:
     return typer.Option(*names, rich_help_panel=PANEL, **settings)
 
 
-def _collect(
+def read_options(
     views: Annotated[
         str | None,
         _option("--views", metavar="UxV", help="Grid of the file, where it is not obvious."),
@@ -85,6 +82,7 @@ def _collect(
         _option("--allow-missing", help="Mask views that are not there, instead of refusing."),
     ] = ReadOptions.allow_missing,
 ) -> ReadOptions:
+    """How to read a light field, from what was typed."""
     return ReadOptions(
         views=parse_pair(views, "--views") if views else None,
         use_views=parse_pair(use_views, "--use-views") if use_views else None,
@@ -100,30 +98,3 @@ def _collect(
         order=order,
         allow_missing=allow_missing,
     )
-
-
-def takes_read_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace the command's parameter `reading: ReadOptions` by the options above.
-
-    Typer builds its interface from a function's signature and cannot nest one in another; ten
-    options in nine commands would be ninety declarations otherwise.
-    """
-    own = dict(inspect.signature(command, eval_str=True).parameters)
-    if "reading" not in own:
-        raise TypeError(f"{command.__name__} has no parameter 'reading'")
-    del own["reading"]
-    shared = inspect.signature(_collect, eval_str=True).parameters
-
-    @wraps(command)
-    def wrapper(**values: Any) -> None:
-        reading = _collect(**{name: values.pop(name) for name in shared})
-        command(**values, reading=reading)
-
-    parameters = [
-        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for parameter in (*own.values(), *shared.values())
-    ]
-    wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
-    del wrapper.__wrapped__  # or the old signature is found again
-    return wrapper

@@ -10,7 +10,8 @@ import typer
 from oaccdepth.commands import Input, Overwrite, Quiet, Verbose, configure_logging
 from oaccdepth.commands.estimating import print_notes
 from oaccdepth.commands.looking import check_output
-from oaccdepth.commands.reading import takes_read_options
+from oaccdepth.commands.nesting import takes
+from oaccdepth.commands.reading import read_options
 from oaccdepth.errors import InvalidOption
 from oaccdepth.options import ReadOptions
 
@@ -20,7 +21,7 @@ def register(app: typer.Typer) -> None:
     app.command()(refocus)
 
 
-@takes_read_options
+@takes(reading=read_options)
 def refocus(
     path: Input,
     output: Annotated[

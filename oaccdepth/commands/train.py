@@ -12,6 +12,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from oaccdepth.commands import Device, Quiet, Verbose, configure_logging, messages
+from oaccdepth.commands.nesting import takes
 from oaccdepth.options import TrainOptions
 
 Report = Callable[[dict[str, float]], None]
@@ -24,21 +25,7 @@ def register(app: typer.Typer) -> None:
     app.command()(train)
 
 
-def train(
-    data: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DATA",
-            help="Folder of scenes in the HCI layout, with ground truth.",
-            show_default=False,
-        ),
-    ],
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="RUN", help="Folder of the run.", show_default=False
-        ),
-    ],
+def train_options(
     preset: Annotated[
         str, typer.Option(metavar="fast|paper", help="Which network.")
     ] = TrainOptions.preset,
@@ -48,17 +35,12 @@ def train(
     steps: Annotated[
         int | None, typer.Option(min=1, help="How many steps, instead of --minutes.")
     ] = TrainOptions.steps,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run.")] = False,
-    validation: Annotated[
-        Path | None,
-        typer.Option(metavar="DATA", help="Scenes to score on; the best weights are kept."),
-    ] = None,
     initial: Annotated[
         str | None,
         typer.Option("--initial", metavar="NAME|FILE", help="Weights to begin with."),
     ] = TrainOptions.initial,
     batch: Annotated[int, typer.Option(min=1, help="Patches a step.")] = TrainOptions.batch,
-    patch: Annotated[int, typer.Option(min=16, help="Side of a patch [px].")] = TrainOptions.patch,
+    patch: Annotated[int, typer.Option(min=16, help="Side of a patch in px.")] = TrainOptions.patch,
     learning_rate: Annotated[
         float, typer.Option(min=0.0, help="At the end of the warm-up.")
     ] = TrainOptions.learning_rate,
@@ -88,9 +70,37 @@ def train(
         int, typer.Option(min=0, help="Processes that prepare patches.")
     ] = TrainOptions.workers,
     seed: Annotated[int, typer.Option(help="Of patches and first weights.")] = TrainOptions.seed,
+) -> TrainOptions:
+    """How to train, from what was typed."""
+    return TrainOptions(**locals())  # the same names
+
+
+@takes(options=train_options)
+def train(
+    data: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATA",
+            help="Folder of scenes in the HCI layout, with ground truth.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="RUN", help="Folder of the run.", show_default=False
+        ),
+    ],
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run.")] = False,
+    validation: Annotated[
+        Path | None,
+        typer.Option(metavar="DATA", help="Scenes to score on; the best weights are kept."),
+    ] = None,
     device: Device = "auto",
     quiet: Quiet = False,
     verbose: Verbose = False,
+    *,
+    options: TrainOptions,
 ) -> None:
     """Train a network on scenes with ground truth.
 
@@ -100,23 +110,6 @@ def train(
     from oaccdepth import training
 
     configure_logging(quiet, verbose)
-    options = TrainOptions(
-        preset=preset,
-        minutes=minutes,
-        steps=steps,
-        initial=initial,
-        batch=batch,
-        patch=patch,
-        learning_rate=learning_rate,
-        iterations=iterations,
-        first_pass_share=first_pass_share,
-        synthetic=synthetic,
-        full_size=full_size,
-        validate_steps=validate_steps,
-        checkpoint_minutes=checkpoint_minutes,
-        workers=workers,
-        seed=seed,
-    )
     is_first = os.environ.get("RANK", "0") == "0"
     with training_bar(quiet or not is_first) as report:
         progress = training.train(

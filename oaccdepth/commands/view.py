@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from oaccdepth.commands import (
-    Device,
     Overwrite,
     Quiet,
     Verbose,
-    Weights,
     configure_logging,
     progress_bar,
 )
 from oaccdepth.commands.estimating import (
-    DisparityRange,
-    Iterations,
-    Precision,
-    Tile,
     estimate_options,
     print_notes,
 )
 from oaccdepth.commands.looking import LightFieldPath, Loading, ResultOrInput, check_output
-from oaccdepth.commands.reading import takes_read_options
+from oaccdepth.commands.nesting import takes
+from oaccdepth.commands.reading import read_options
 from oaccdepth.options import EstimateOptions, ReadOptions
 
 
@@ -34,7 +30,7 @@ def register(app: typer.Typer) -> None:
     app.command()(view)
 
 
-@takes_read_options
+@takes(estimating=estimate_options, reading=read_options)
 def view(
     path: ResultOrInput,
     output: Annotated[
@@ -50,15 +46,10 @@ def view(
     light_field_path: LightFieldPath = None,
     opened: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     overwrite: Overwrite = False,
-    weights: Weights = EstimateOptions.weights,
-    device: Device = EstimateOptions.device,
-    iterations: Iterations = EstimateOptions.iterations,
-    tile: Tile = EstimateOptions.tile,
-    precision: Precision = EstimateOptions.precision,
-    disparity_range: DisparityRange = "auto",
     quiet: Quiet = False,
     verbose: Verbose = False,
     *,
+    estimating: EstimateOptions,
     reading: ReadOptions,
 ) -> None:
     """Look at a disparity map in the browser.
@@ -70,17 +61,7 @@ def view(
     configure_logging(quiet, verbose)
     page = output or _default_page(path)
     check_output(page, overwrite)
-    options = estimate_options(
-        weights=weights,
-        device=device,
-        iterations=iterations,
-        tile=tile,
-        precision=precision,
-        disparity_range=disparity_range,
-        keep_masks=True,
-        keep_passes=True,
-        keep_evidence=True,
-    )
+    options = replace(estimating, keep_masks=True, keep_passes=True, keep_evidence=True)
     with progress_bar(quiet) as progress:
         shown = Loading(path, light_field_path, reading, options, progress).load()
         progress("writing", 1.0)
