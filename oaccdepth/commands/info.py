@@ -19,7 +19,8 @@ from oaccdepth.commands import (
     plural,
     progress_bar,
 )
-from oaccdepth.commands.reading import takes_read_options
+from oaccdepth.commands.nesting import takes
+from oaccdepth.commands.reading import read_options
 from oaccdepth.errors import InvalidLightField
 from oaccdepth.options import EstimateOptions, ReadOptions
 
@@ -40,7 +41,7 @@ def register(app: typer.Typer) -> None:
     app.command()(info)
 
 
-@takes_read_options
+@takes(reading=read_options)
 def info(
     path: Input,
     weights: Weights = EstimateOptions.weights,
