@@ -13,16 +13,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from oaccdepth import checkpoint
+from oaccdepth import authors, checkpoint
 from oaccdepth.coverage import REACH, Coverage, choose_coverage
 from oaccdepth.disparity import DisparityMap, Pass, Provenance
 from oaccdepth.errors import DeviceUnavailable, InvalidLightField
-from oaccdepth.fast import FastNet
+from oaccdepth.fast import ALIGNMENT, FastNet
 from oaccdepth.lightfield import FloatArray, LightField
 from oaccdepth.merging import merge_sweeps
 from oaccdepth.network import OACCNet, occlusion_mask
 from oaccdepth.options import EstimateOptions
 from oaccdepth.sweeps import (
+    PAPER_MARGIN,
     Clock,
     ReportProgress,
     Sweep,
@@ -31,6 +32,7 @@ from oaccdepth.sweeps import (
     sweep_fast,
     sweep_paper,
 )
+from oaccdepth.tiling import plan_tiles
 from oaccdepth.version import __version__
 
 log = logging.getLogger(__name__)
@@ -345,7 +347,7 @@ def plan(
     seconds = _seconds(corner, options, loaded)
     area = math.prod(corner.resolution)
     scale = height * width / area * len(coverage.shears)
-    memory = _memory(light_field, options, checkpoint.kind_of(loaded.network))
+    memory = foresee_memory(light_field, options, loaded)
     return Plan(seconds * scale, memory, coverage)
 
 
@@ -362,13 +364,26 @@ def _corner(valid: Any, side: int) -> Any:
     return valid if valid is None or valid.ndim == 2 else valid[:, :, :side, :side]
 
 
-def _memory(light_field: LightField, options: EstimateOptions, kind: str) -> int:
+def foresee_memory(light_field: LightField, options: EstimateOptions, loaded: LoadedWeights) -> int:
     """Bytes at the peak: libraries, the views, and what grows with picture and tile (measured)."""
-    height, width = light_field.resolution
-    tile = min(options.tile or TILES[kind], max(height, width)) + 128
-    region = min(tile, height + 8) * min(tile, width + 8)
-    per_px = {"fast": (3200, 200), "paper": (30000, 120)}[kind]
+    kind = checkpoint.kind_of(loaded.network)
+    per_px = {"fast": (6200, 200), "paper": (30000, 120)}[kind]
     kept = 4 * math.prod(light_field.grid) if options.keep_masks else 0
-    picture = height * width
-    growing = per_px[0] * region + (per_px[1] + kept) * picture
+    picture = math.prod(light_field.resolution)
+    growing = per_px[0] * _region_px(light_field, options, loaded) + (per_px[1] + kept) * picture
     return 350_000_000 + light_field.views.nbytes + growing
+
+
+def _region_px(light_field: LightField, options: EstimateOptions, loaded: LoadedWeights) -> int:
+    """Pixels that are computed at once."""
+    network = loaded.network
+    if loaded.compat == "authors":
+        return authors.TILES_AT_ONCE * authors.TILE**2
+    tile = options.tile or TILES[checkpoint.kind_of(network)]
+    if isinstance(network, FastNet):
+        margin, alignment = network.config.receptive_margin, ALIGNMENT
+    else:
+        margin, alignment = PAPER_MARGIN, 1
+    tiles = plan_tiles(*light_field.resolution, tile, margin, alignment)
+    regions = (part.region for part in tiles)
+    return max(int((y.stop - y.start) * (x.stop - x.start)) for y, x in regions)

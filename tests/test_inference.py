@@ -215,6 +215,14 @@ def test_plan_foresees_time_and_memory(scene):
     assert plan.memory_bytes > scene.light_field.views.nbytes
 
 
+@pytest.mark.parametrize(("side", "measured"), [(256, 0.6), (512, 2.0), (2048, 4.1)])
+def test_the_memory_foreseen_is_what_was_measured(side, measured, bundled):
+    """Peak resident sets in GiB, on a CPU, of `estimate` with the bundled weights."""
+    views = np.broadcast_to(np.uint8(0), (9, 9, side, side, 3))  # takes no memory itself
+    foreseen = inference.foresee_memory(LightField(views), EstimateOptions(), bundled)
+    assert foreseen / 2**30 == pytest.approx(measured, rel=0.25)
+
+
 def test_converted_weights_give_the_authors_numerics(scene):
     """No shear, whatever the range: their program has none."""
     from oaccdepth.authors import estimate_like_authors
