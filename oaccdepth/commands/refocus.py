@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,13 @@ from oaccdepth.commands.nesting import takes
 from oaccdepth.commands.reading import read_options
 from oaccdepth.errors import InvalidOption
 from oaccdepth.options import ReadOptions
+
+if TYPE_CHECKING:
+    from oaccdepth.lightfield import FloatArray, LightField
+
+# Steeper than the networks' masks (2): on the demo's scene the picture is off by 5.2 grey values
+# instead of 7.2 (8.6 without masks), and as little noisy.
+MASK_DECAY = 8.0
 
 
 def register(app: typer.Typer) -> None:
@@ -82,7 +89,7 @@ def refocus(
     chosen = read_pfm(all_in_focus) if all_in_focus is not None else None
     light_field = readers.read(path, reading)
     if chosen is not None:
-        picture = refocus.all_in_focus(light_field, chosen)
+        picture = _sharpen(light_field, chosen)
     else:
         assert disparity is not None  # one of the two is there
         picture = refocus.refocus(light_field, disparity, aperture)
@@ -90,3 +97,13 @@ def refocus(
     print_notes(light_field.notes, quiet)
     if not quiet:
         typer.echo(str(output))
+
+
+def _sharpen(light_field: LightField, disparity: FloatArray) -> FloatArray:
+    """All in focus; views that see something else at a point hardly count there."""
+    from oaccdepth import inference, refocus
+
+    masks = None
+    if disparity.shape == light_field.resolution:  # if not, all_in_focus says what is wrong
+        masks = inference.masks_from_disparity(light_field, disparity, decay=MASK_DECAY)
+    return refocus.all_in_focus(light_field, disparity, masks)
