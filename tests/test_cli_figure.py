@@ -71,8 +71,8 @@ def test_animation_without_views(run, result_folder, tmp_path):
     done = run("figure", result_folder, "-o", tmp_path / "trip.gif", "--animate", "parallax")
     assert (done.exit_code, done.stderr) == (
         1,
-        f"error: --animate parallax: needs the views. town: not found beside {result_folder}, "
-        "so there are no views. Give it with --input.\n",
+        "error: --animate parallax: needs the views; the light field town is not beside "
+        f"{result_folder}, so there are no views. Give it with --input.\n",
     )
 
 

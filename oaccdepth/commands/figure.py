@@ -173,7 +173,7 @@ def _animate(
     else:
         light_field, notes = loading.light_field()
     if light_field is None:
-        raise InvalidOption(f"--animate {kind}: needs the views. {' '.join(notes)}")
+        raise InvalidOption(f"--animate {kind}: needs the views; {' '.join(notes)}")
     frames = (
         figures.refocus_frames(light_field, limits, progress=loading.progress)
         if limits and kind == "refocus"

@@ -98,8 +98,8 @@ def _load_result(folder: Path, light_field_path: Path | None, reading: ReadOptio
     source = str(result.made_with.input.get("source") or "")
     path = light_field_path or next(_places(folder, source), None)
     if path is None:
-        name = source or "the light field"
-        note = f"{name}: not found beside {folder}, so there are no views. Give it with --input."
+        name = f"the light field {source}".rstrip()
+        note = f"{name} is not beside {folder}, so there are no views. Give it with --input."
         return Shown(None, result, None, (note,))
     light_field = readers.read(path, reading)
     if light_field.resolution != result.disparity.shape:
