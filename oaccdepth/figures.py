@@ -226,7 +226,7 @@ def write_figure(path: Path, picture: Picture) -> None:
     with replacing(path) as temporary:
         page = Image.fromarray(picture)
         if path.suffix.lower() == ".pdf":
-            page.save(temporary, format="PDF", resolution=DPI, quality=95)
+            page.save(temporary, format="PDF", resolution=DPI, quality=95, title=path.stem)
         else:
             page.save(temporary, format="PNG", dpi=(DPI, DPI))
 

@@ -121,6 +121,12 @@ def test_the_font_has_every_letter_that_is_written(material, monkeypatch):
     assert [letter for letter in written if bytes(font.getmask(letter)) == box] == []
 
 
+def test_pdf_is_called_by_its_own_name(tmp_path):
+    figures.write_figure(tmp_path / "town.pdf", np.zeros((30, 40, 3), np.uint8))
+    stored = (tmp_path / "town.pdf").read_bytes()
+    assert b"/Title (\xfe\xff" + "town".encode("utf-16-be") + b")" in stored  # not a temporary one
+
+
 def test_figures_are_stored_as_they_are(tmp_path, material):
     page = figures.compose(figures.make_panels(material, ["view", "disparity"]))
     figures.write_figure(tmp_path / "figure.png", page)
