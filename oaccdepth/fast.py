@@ -47,6 +47,8 @@ class FastConfig:
     vote_gain: float = 12.0  # residual at which a vote is full: 1 / gain
     refine_vote_gain: float = 24.0
     decay: float = 8.0  # q of the mask, Eq. 8
+    smoothing_radius: int = 4  # px around a pixel that a refined answer is averaged over; 0: none
+    smoothing_tolerance: float = 0.1  # px of disparity, within which neighbours count
     iterations: int = 2
 
     @property
@@ -59,9 +61,10 @@ class FastConfig:
         """Pixels of the centre view around a pixel that one pass may look at.
 
         3 layers at an eighth, 3 at a quarter, 2 at half and 2 at full resolution, three
-        enlargements, blocks of 8 px, and a context of 3 px: 24 + 12 + 4 + 2 + 8 + 4 + 7 + 3.
+        enlargements, blocks of 8 px, and a context of 3 px: 24 + 12 + 4 + 2 + 8 + 4 + 7 + 3. Then
+        the smoothing; tiles begin at multiples of the alignment.
         """
-        return 64
+        return 64 + -(-self.smoothing_radius // ALIGNMENT) * ALIGNMENT
 
     @property
     def num_levels(self) -> int:
@@ -242,6 +245,9 @@ class FastNet(nn.Module):
         prior = F.avg_pool2d(prior, 3, 1, 1, count_include_pad=False)
         logits = logits - self.refine_beta * prior
         state = answer(logits, candidates, features, windowed=False)
+        state.disparity = smooth(
+            state.disparity, config.smoothing_radius, config.smoothing_tolerance
+        )
         state.mask = mask
         return state
 
@@ -396,6 +402,24 @@ def answer(logits: Tensor, candidates: Tensor, features: Tensor, windowed: bool)
         near = p * ((index - best).abs() <= 1)
         mean = (near * candidates).sum(1, keepdim=True) / near.sum(1, keepdim=True)
     return PassState(mean[:, 0], spread, logits, candidates, summary)
+
+
+def smooth(disparity: Tensor, radius: int, tolerance: float) -> Tensor:
+    """Each value's mean with those around it that lie on the same surface. (b, h, w) [px].
+
+    A refined answer is relative to each pixel's own last answer, so the hourglass cannot see, and
+    repeats, how much neighbours differ from each other.
+    """
+    height, width = disparity.shape[1:]
+    padded = F.pad(disparity[:, None], (radius,) * 4, mode="replicate")[:, 0]
+    total, weights = torch.zeros_like(disparity), torch.zeros_like(disparity)
+    for y in range(2 * radius + 1):
+        for x in range(2 * radius + 1):
+            near = padded[:, y : y + height, x : x + width]
+            with torch.no_grad():  # who counts is given; what they say is learnt
+                weight = torch.exp(-0.5 * ((near - disparity) / tolerance) ** 2)
+            total, weights = total + weight * near, weights + weight
+    return total / weights
 
 
 def join(parts: Sequence[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:

@@ -8,7 +8,7 @@ import reference
 import torch
 
 from oaccdepth.evidence import ABSENT, RESIDUAL_GAIN, interpolate_levels, presence, warp
-from oaccdepth.fast import FastConfig, FastNet
+from oaccdepth.fast import FastConfig, FastNet, smooth
 from oaccdepth.network import angular_patch
 
 SMALL = FastConfig(channels=(16, 16, 16, 16), refine_channels=(16, 16, 16, 16))
@@ -194,3 +194,20 @@ def test_candidates_stay_within_reach_and_equally_far_apart():
     steps = candidates.diff(dim=1)
     torch.testing.assert_close(steps, steps[:, :1].expand_as(steps), atol=1e-5, rtol=0)
     torch.testing.assert_close(candidates[:, 2], state.disparity)
+
+
+def test_smoothing_is_the_mean_over_the_same_surface():
+    rng = np.random.default_rng(0)
+    disparity = rng.normal(0, 0.1, (2, 12, 15)).astype(np.float32)
+    disparity[:, :, 8:] += 2  # another surface
+    expected = np.zeros_like(disparity)
+    for b, y, x in np.ndindex(disparity.shape):
+        total = weights = 0.0
+        for dy, dx in np.ndindex(5, 5):
+            near = disparity[b, min(max(y + dy - 2, 0), 11), min(max(x + dx - 2, 0), 14)]
+            weight = np.exp(-(((near - disparity[b, y, x]) / 0.1) ** 2) / 2)
+            total, weights = total + weight * near, weights + weight
+        expected[b, y, x] = total / weights
+    found = smooth(torch.from_numpy(disparity), 2, 0.1)
+    assert np.abs(found.numpy() - expected).max() < 1e-5
+    assert smooth(torch.from_numpy(disparity), 0, 0.1).numpy() == pytest.approx(disparity)
