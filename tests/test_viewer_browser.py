@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from oaccdepth.disparity import DisparityMap, Pass, Provenance
-from oaccdepth.lightfield import LightField
+from oaccdepth.lightfield import LightField, as_float
+from oaccdepth.pictures import colourise
 from oaccdepth.refocus import refocus
 from oaccdepth.viewer import write_viewer
 
@@ -208,8 +209,15 @@ def test_opens_quickly(visit, scene, tmp_path):
         ]
     )
     truth = cv2.resize(scene.disparity, (512, 512))
-    result = DisparityMap(truth, np.ones_like(truth))
-    write_viewer(tmp_path / "large.html", LightField(views), result)
+    result = DisparityMap(
+        truth,
+        np.ones_like(truth),
+        masks=as_float(views).mean(axis=4),
+        passes=(Pass(truth + np.float32(0.1)), Pass(truth - np.float32(0.1)), Pass(truth)),
+        evidence=np.stack([np.abs(np.sin(truth + level)) for level in range(9)]),
+        levels=tuple(range(-4, 5)),
+    )
+    write_viewer(tmp_path / "large.html", LightField(views), result, truth=truth)
     times = []
     for _ in range(3):
         page = visit(tmp_path / "large.html")
@@ -307,6 +315,41 @@ def test_looking_around_shows_the_views(visit, scene):
     assert page.text("#camera-text") == "row 4.0, column 4.0"
 
 
+def test_looking_around_moves_the_disparity_along(visit, scene, tmp_path):
+    """From a corner of the grid: every point where it is seen from there, the nearest in front."""
+    result = DisparityMap(scene.disparity, np.ones_like(scene.disparity))
+    write_viewer(tmp_path / "page.html", scene.light_field, result)
+    page = visit(tmp_path / "page.html")
+    page.press("l", *["ArrowLeft", "ArrowUp"] * 4, "1", "x", "a")
+    page.page.locator("#full").click()
+    page.page.mouse.move(5, 5)
+    page.hide_marks()
+    assert page.text("#camera-text") == "row 0.0, column 0.0"
+    moved = np.full((48, 64), -np.inf, np.float32)
+    for y, x in np.ndindex(48, 64):
+        d = scene.disparity[y, x]
+        place = round(y + 4 * d), round(x + 4 * d)
+        if 0 <= place[0] < 48 and 0 <= place[1] < 64:
+            moved[place] = max(moved[place], d)
+    limits = float(scene.disparity.min()), float(scene.disparity.max())
+    expected = colourise(moved, limits, "viridis").astype(int)
+    wrong = np.abs(page.picture() - expected).max(axis=2) > 60
+    assert wrong[np.isfinite(moved)].mean() < 0.05
+
+
+def test_zoom_outlives_the_layout(visit):
+    page = visit()
+    page.hover(40, 20)
+    page.page.mouse.wheel(0, -400)
+    page.press("a")
+    page.page.mouse.move(*page.spot(40, 20))
+    page.settle()
+    assert (page.number("x"), page.number("y")) == ("40", "20")
+    page.page.mouse.move(*page.spot(42, 20))
+    page.settle()
+    assert int(page.number("x")) < 42  # still enlarged
+
+
 def test_arrow_keys_move_camera_and_pixel(visit):
     page = visit()
     page.press("l", "ArrowRight", "ArrowDown")
@@ -361,6 +404,7 @@ def test_passes_and_error_are_compared(visit, scene, result):
     page.press("5", "x", "a")
     page.hide_marks()
     assert page.page.locator("#left").input_value() == "error"
+    assert page.text("#error-key").split() == ["farther", "nearer"]
     seen = page.picture().astype(int)
     error = result.disparity - scene.disparity
     large = np.abs(error) > 0.04
@@ -496,9 +540,18 @@ def test_light_and_dark(visit):
 def test_phone(visit, result):
     page = visit(viewport=PHONE, has_touch=True, is_mobile=True, device_scale_factor=2)
     assert page.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    room = page.page.locator("#readout").bounding_box()
     page.page.touchscreen.tap(*page.spot(50, 30))
     page.settle()
     assert page.text("#pixel-place") == "x 50, y 30"
+    assert page.page.locator("#readout").bounding_box() == room  # nothing below it jumps
+    value = result.disparity[30, 50]
+    assert page.number("disparity") == f"{value:.3f} px"  # in sight, the card is below the fold
+    last = page.page.locator("#numbers span").last.bounding_box()
+    assert last["x"] + last["width"] <= PHONE["width"] - 10
+    page.page.locator("[data-tool=look]").tap()
+    page.settle()
+    assert page.text("#readout") == "Drag over the picture to move through the views."
     for layout in ("pair", "single", "cloud", "wipe"):
         button = page.page.locator(f"#layouts [data-layout={layout}]")
         button.tap()

@@ -22,6 +22,7 @@ export class Controls {
     this.bindColour();
     this.bindCamera();
     this.bindCloud();
+    this.paintErrorKey();
     this.hideWhatIsMissing();
   }
 
@@ -67,6 +68,14 @@ export class Controls {
       if (value > 0) state.set({ errorRange: value });
       else this.sync(new Set(["errorRange"]));
     });
+  }
+
+  /** What the colours of errors and changes mean. */
+  paintErrorKey() {
+    const last = this.scene.meta.colours.length - 1;
+    const colours = [0, 1, 2, 3, 4, 5, 6].map((i) => cssColour(this.scene, last, i / 6));
+    const key = find("error-key").querySelector("i");
+    key.style.setProperty("background", `linear-gradient(to right, ${colours})`);
   }
 
   bindCamera() {
@@ -118,7 +127,8 @@ export class Controls {
     find("camera-card").hidden = !meta.views;
     for (const tool of ["look", "focus"])
       document.querySelector(`[data-tool=${tool}]`).hidden = !meta.views;
-    find("error-field").hidden = !truth && meta.passes.length < 2;
+    for (const id of ["error-field", "error-key"])
+      find(id).hidden = !truth && meta.passes.length < 2;
     find("truth-legend").hidden = !truth;
     find("pixel-card").querySelector(".legend").hidden = !meta.views && !meta.evidence;
     if (!this.scene.centre) find("cloud-colour").querySelector("[value=view]").remove();

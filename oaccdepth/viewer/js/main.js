@@ -140,7 +140,7 @@ class Page {
     if (tool !== "inspect" && !this.scene.meta.views) return;
     this.play(false);
     if (this.state.get("layout") === "cloud") this.state.set({ layout: "wipe" });
-    this.state.set({ tool });
+    this.state.set({ tool, hover: null });
     if (tool === "focus") this.showPhoto("refocused");
     else this.showPhoto("view", tool === "look");
     if (tool !== "look") this.moveCamera({ x: 0, y: 0 }, true);
@@ -148,7 +148,7 @@ class Page {
 
   chooseLayout(layout) {
     this.play(false);
-    this.state.set({ layout, zoom: { factor: 1, x: 0, y: 0 }, hover: null });
+    this.state.set({ layout, hover: null });
     if (layout === "cloud") this.showCloud();
     else this.cloud?.hide();
   }

@@ -95,7 +95,9 @@ export class StagePointer {
     this.cancel(event);
     if (!point || this.pointers.size || !this.begin.isClick) return;
     const place = pick(this.stage.panes, point, this.stage.picture);
-    if (place) this.actions.click(place);
+    if (!place) return;
+    if (event.pointerType !== "mouse") this.actions.hover(place); // a finger cannot hover
+    this.actions.click(place);
   }
 
   cancel(event) {

@@ -132,6 +132,7 @@ export class Renderer {
       uColours: this.colours,
       uMap: layer.map(look),
       uRange: layer.range(look),
+      uExtent: this.scene.extent.full,
       uCamera: [look.camera.x, look.camera.y],
       uMaskView: [look.maskView.x, look.maskView.y],
       uOrigin: [-pane.x / scale, this.canvas.height * step - pane.y / scale],

@@ -107,18 +107,27 @@ export function depthOf(scene, disparity) {
 }
 
 /**
- * Where a point seen at (x, y) from a moved camera lies in the centre view: the fixed point of
- * q = p + disparity(q) * steps. The shader does the same.
+ * Where a point seen at (x, y) from a moved camera lies in the centre view: q = p + d * steps, with
+ * the largest d that is the disparity at q, for what is nearer hides what is behind it. Tried from
+ * near to far, in steps of two thirds of a pixel; where the centre view sees no such point, what
+ * fits best. The shader does the same.
  */
 export function toCentre(scene, point, camera) {
-  let [x, y] = [point.x, point.y];
-  for (let i = 0; i < 4 && (camera.x || camera.y); i++) {
-    const column = Math.min(Math.max(Math.floor(x), 0), scene.width - 1);
-    const row = Math.min(Math.max(Math.floor(y), 0), scene.height - 1);
-    const d = valueAt(scene, scene.disparity, column, row) ?? 0;
-    [x, y] = [point.x + d * camera.x, point.y + d * camera.y];
+  const length = Math.hypot(camera.x, camera.y);
+  if (!length) return { x: point.x, y: point.y };
+  const [low, high] = scene.extent.full;
+  const steps = Math.min(Math.max(Math.ceil(1.5 * length * (high - low)), 1), 96);
+  const stride = (high - low) / steps;
+  const inside = (value, size) => Math.min(Math.max(Math.floor(value), 0), size - 1);
+  let [best, found] = [Infinity, 0];
+  for (let i = 0; i <= steps && best > 0.75 * stride; i++) {
+    const level = high - stride * i;
+    const column = inside(point.x + level * camera.x, scene.width);
+    const row = inside(point.y + level * camera.y, scene.height);
+    const d = valueAt(scene, scene.disparity, column, row);
+    if (d !== null && Math.abs(d - level) < best) [best, found] = [Math.abs(d - level), d];
   }
-  return { x, y };
+  return { x: point.x + found * camera.x, y: point.y + found * camera.y };
 }
 
 /** The matching evidence at a pixel over `levels`, or null if none was kept. */

@@ -78,6 +78,7 @@ uniform sampler2DArray uMasks;
 uniform sampler2D uColours;   // 256 x maps
 uniform int uMap;
 uniform vec2 uRange;
+uniform vec2 uExtent;         // smallest and largest disparity
 uniform vec2 uCamera;         // view steps right and down of the centre
 uniform ivec2 uMaskView;      // the same, of the view whose mask is shown
 uniform vec2 uOrigin;         // picture position of the canvas' lower left corner
@@ -89,11 +90,18 @@ float fetch(sampler2D map, ivec2 i) {
 }
 float known(float d) { return d < -1e29 ? 0.0 : d; }
 
+// What the moved camera sees at p, in the centre view: the same as \`toCentre\` of scene.js.
 vec2 toCentre(vec2 p) {
-  vec2 q = p;
-  if (uCamera != vec2(0.0))
-    for (int i = 0; i < 4; i++) q = p + known(fetch(uDisparity, ivec2(floor(q)))) * uCamera;
-  return q;
+  if (uCamera == vec2(0.0)) return p;
+  float span = uExtent.y - uExtent.x;
+  int steps = clamp(int(ceil(1.5 * length(uCamera) * span)), 1, 96);
+  float stride = span / float(steps), best = 1e30, found = 0.0;
+  for (int i = 0; i <= steps && best > 0.75 * stride; i++) {
+    float level = uExtent.y - stride * float(i);
+    float d = fetch(uDisparity, ivec2(floor(p + level * uCamera)));
+    if (abs(d - level) < best) { best = abs(d - level); found = d; }
+  }
+  return p + found * uCamera;
 }
 
 // The picture from between the views: the four nearest ones, each moved along the disparity.
