@@ -28,6 +28,8 @@ def test_demo_writes_everything_and_the_bundled_weights_are_good_at_it(run, tmp_
     assert light_field.grid == (9, 9) and light_field.camera is not None
     truth = readers.read_ground_truth(out / "scene")
     assert truth is not None and truth.shape == read_pfm(out / "disparity.pfm").shape
+    viewed = run("view", out, "-o", tmp_path / "page.html")
+    assert "not found" not in viewed.stderr  # the views
     again = run("demo", "-o", out)
     assert again.exit_code == 1
     assert again.stderr == (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -64,7 +65,9 @@ def demo(
         network = inference.load_network(weights, device)  # or say at once what is wrong
         progress("rendering", 0.0)
         scene = synthetic.demo_scene()
-        result = inference.estimate(scene.light_field, options, network=network, progress=progress)
+        # what `view` and `figure` look for beside the result
+        light_field = replace(scene.light_field, source=SCENE)
+        result = inference.estimate(light_field, options, network=network, progress=progress)
         progress("writing", 1.0)
         _write_all(scene, result, output, settings)
     print_notes(result.made_with.notes, quiet)
