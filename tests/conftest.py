@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,16 @@ def run() -> Callable[..., Any]:
         return CliRunner().invoke(app, words, prog_name="oaccdepth", catch_exceptions=False)
 
     return invoke
+
+
+@pytest.fixture(autouse=True)
+def _log_as_before() -> Iterator[None]:
+    """Leave the library's log as it was: commands send it to stderr, and nowhere else."""
+    logger = logging.getLogger("oaccdepth")
+    handlers, level, is_passed_on = logger.handlers[:], logger.level, logger.propagate
+    yield
+    logger.handlers[:], logger.propagate = handlers, is_passed_on
+    logger.setLevel(level)
 
 
 settings.register_profile("unhurried", deadline=None)  # the machine may be busy with training
