@@ -417,8 +417,10 @@ def smooth(disparity: Tensor, radius: int, tolerance: float) -> Tensor:
         for x in range(2 * radius + 1):
             near = padded[:, y : y + height, x : x + width]
             with torch.no_grad():  # who counts is given; what they say is learnt
-                weight = torch.exp(-0.5 * ((near - disparity) / tolerance) ** 2)
-            total, weights = total + weight * near, weights + weight
+                weight = near - disparity
+                weight.square_().mul_(-0.5 / tolerance**2).exp_()
+                weights += weight
+            total = torch.addcmul(total, weight, near)
     return total / weights
 
 
