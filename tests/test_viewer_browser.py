@@ -199,7 +199,7 @@ def test_opens_without_the_network(visit, scene):
 
 
 def test_opens_quickly(visit, scene, tmp_path):
-    """Under two seconds with a graphics card; graphics in software may take twice as long."""
+    """Under two seconds, here with graphics in software (1.1 to 1.4 s on two idle cores)."""
     if os.getloadavg()[0] > 0.8 * (os.cpu_count() or 1):
         pytest.skip("the machine is busy: nothing can be measured")
     views = np.stack(
@@ -222,7 +222,7 @@ def test_opens_quickly(visit, scene, tmp_path):
     for _ in range(3):
         page = visit(tmp_path / "large.html")
         times.append(int(page.page.evaluate("document.documentElement.dataset.readyMs")))
-    assert min(times) < 4000
+    assert min(times) < 2000
 
 
 def test_hover_shows_the_numbers_of_the_files(visit, scene, result):

@@ -51,6 +51,38 @@ Animation = Annotated[
         show_default=False,
     ),
 ]
+FigureFile = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="A .png or .pdf; with --animate a .gif or .mp4.",
+        show_default=False,
+    ),
+]
+Columns = Annotated[
+    int | None,
+    typer.Option("--columns", min=1, help="Panels in a row.", show_default=False),
+]
+PanelWidth = Annotated[
+    int, typer.Option("--panel-width", metavar="PX", min=64, help="Width of a panel.")
+]
+EndsOfColours = Annotated[
+    str | None,
+    typer.Option(
+        "--range",
+        metavar="MIN:MAX",
+        help="Disparities at the ends of the colours or of the focus, in px. Default: what occurs.",
+        show_default=False,
+    ),
+]
+EndsOfErrors = Annotated[
+    float, typer.Option("--error-range", metavar="PX", help="Error at the ends of its colours.")
+]
+FramesPerSecond = Annotated[
+    float, typer.Option("--fps", min=1, max=60, help="Speed of the animation.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -61,45 +93,18 @@ def register(app: typer.Typer) -> None:
 @takes(estimating=estimate_options, reading=read_options)
 def figure(
     path: ResultOrInput,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="A .png or .pdf; with --animate a .gif or .mp4.",
-            show_default=False,
-        ),
-    ],
+    output: FigureFile,
     light_field_path: LightFieldPath = None,
     panels: PanelNames = None,
-    columns: Annotated[
-        int | None,
-        typer.Option("--columns", min=1, help="Panels in a row.", show_default=False),
-    ] = None,
-    side: Annotated[
-        int, typer.Option("--panel-width", metavar="PX", min=64, help="Width of a panel.")
-    ] = 640,
+    columns: Columns = None,
+    side: PanelWidth = 640,
     colormap: Annotated[
         str, typer.Option("--colormap", metavar="NAME", help="Colours of the disparity.")
     ] = "viridis",
-    colour_range: Annotated[
-        str | None,
-        typer.Option(
-            "--range",
-            metavar="MIN:MAX",
-            help="Disparities at the ends of the colours or of the focus, in px. "
-            "Default: what occurs.",
-            show_default=False,
-        ),
-    ] = None,
-    error_range: Annotated[
-        float, typer.Option("--error-range", metavar="PX", help="Error at the ends of its colours.")
-    ] = 0.2,
+    colour_range: EndsOfColours = None,
+    error_range: EndsOfErrors = 0.2,
     animate: Animation = None,
-    frames_per_second: Annotated[
-        float, typer.Option("--fps", min=1, max=60, help="Speed of the animation.")
-    ] = 15,
+    frames_per_second: FramesPerSecond = 15,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     verbose: Verbose = False,

@@ -21,6 +21,37 @@ if TYPE_CHECKING:
 # Steeper than the networks' masks (2): on the demo's scene the picture is off by 5.2 grey values
 # instead of 7.2 (8.6 without masks), and as little noisy.
 MASK_DECAY = 8.0
+PictureFile = Annotated[
+    Path,
+    typer.Option("--output", "-o", metavar="PICTURE.png", help="The picture.", show_default=False),
+]
+FocusedDisparity = Annotated[
+    float | None,
+    typer.Option(
+        "--disparity",
+        metavar="PX",
+        help="What is to be sharp: a disparity in px; nearer is larger.",
+        show_default=False,
+    ),
+]
+DisparityFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--all-in-focus",
+        metavar="FILE.pfm",
+        help="Make everything sharp, with this disparity map; less noisy than one view.",
+        show_default=False,
+    ),
+]
+Aperture = Annotated[
+    float | None,
+    typer.Option(
+        "--aperture",
+        metavar="STEPS",
+        help="Radius of the lens in view steps. Default: all views.",
+        show_default=False,
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -31,39 +62,10 @@ def register(app: typer.Typer) -> None:
 @takes(reading=read_options)
 def refocus(
     path: Input,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="PICTURE.png", help="The picture.", show_default=False
-        ),
-    ],
-    disparity: Annotated[
-        float | None,
-        typer.Option(
-            "--disparity",
-            metavar="PX",
-            help="What is to be sharp: a disparity in px; nearer is larger.",
-            show_default=False,
-        ),
-    ] = None,
-    all_in_focus: Annotated[
-        Path | None,
-        typer.Option(
-            "--all-in-focus",
-            metavar="FILE.pfm",
-            help="Make everything sharp, with this disparity map; less noisy than one view.",
-            show_default=False,
-        ),
-    ] = None,
-    aperture: Annotated[
-        float | None,
-        typer.Option(
-            "--aperture",
-            metavar="STEPS",
-            help="Radius of the lens in view steps. Default: all views.",
-            show_default=False,
-        ),
-    ] = None,
+    output: PictureFile,
+    disparity: FocusedDisparity = None,
+    all_in_focus: DisparityFile = None,
+    aperture: Aperture = None,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
