@@ -17,6 +17,7 @@ from oaccdepth.commands import (
     configure_logging,
     progress_bar,
 )
+from oaccdepth.commands.estimating import print_notes
 from oaccdepth.commands.nesting import takes
 from oaccdepth.commands.reading import read_options
 from oaccdepth.options import ReadOptions
@@ -83,6 +84,6 @@ def convert(
         return
     rows, columns = light_field.grid
     height, width = light_field.resolution
-    typer.echo(f"{output}: {written}, {rows}x{columns} views of {width}x{height} px")
-    for note in light_field.notes:
-        typer.echo(f"note: {note}")
+    print_notes(light_field.notes, quiet)
+    if not quiet:
+        typer.echo(f"{output}: {written}, {rows}x{columns} views of {width}x{height} px")
