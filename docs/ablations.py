@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from oaccdepth import checkpoint, fast, metrics, readers
-from oaccdepth.evidence import presence, warp
-from oaccdepth.fast import FastNet
+from oaccdepth.edges import Choice
+from oaccdepth.evidence import warp
+from oaccdepth.fast import FastNet, PassState
 from oaccdepth.sweeps import Views
 
 Score = tuple[float, float]  # MSE x100, BadPix 0.07 [%]
@@ -26,8 +27,8 @@ class WithoutModulation(FastNet):
     """Every view that is there counts alike."""
 
     def visible(self, views: Tensor, samples: Tensor, disparity: Tensor) -> Tensor:
-        """All ones inside the frame."""
-        return presence(views, disparity, self.config.margin)
+        """All ones."""
+        return torch.ones_like(samples)
 
 
 class WithTrueMask(FastNet):
@@ -41,6 +42,14 @@ class WithTrueMask(FastNet):
         return super().visible(views, warp(views.clamp(min=0), true, self.config.margin)[0], true)
 
 
+class WithoutSurfaces(FastNet):
+    """Every pixel stays with the surface it has."""
+
+    def settle(self, views: Tensor, last: PassState, first: PassState, context: Tensor) -> Choice:
+        """Nothing changes."""
+        return Choice(last.disparity, last.spread, last.logits, last.candidates)
+
+
 def variants(weights: Path) -> Iterator[tuple[str, FastNet]]:
     """The networks to compare, with the same weights."""
     network, _ = checkpoint.load(weights)
@@ -48,6 +57,7 @@ def variants(weights: Path) -> Iterator[tuple[str, FastNet]]:
     yield "as it is", network
     yield "without modulation", as_kind(WithoutModulation, network)
     yield "mask of the ground truth", as_kind(WithTrueMask, network)
+    yield "without the choice of surfaces", as_kind(WithoutSurfaces, network)
     for decay in (2.0, 4.0, 16.0):
         other = as_kind(FastNet, network)
         other.config = replace(network.config, decay=decay)

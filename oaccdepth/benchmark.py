@@ -33,6 +33,7 @@ MACS_SIDE = 32  # px: arithmetic grows with the area, so a small picture tells i
 STAGES = {  # attributes of the fast network to be timed, and what they do
     "sweep": "cost construction",
     "hourglass": "aggregation",
+    "settle": "choice of surfaces at edges",
     "look_closer": "masks and cost construction, later passes",
     "refine_hourglass": "aggregation, later passes",
 }

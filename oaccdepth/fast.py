@@ -12,12 +12,13 @@ Views come as (b, u, v, h + 2*MARGIN, w + 2*MARGIN) grey in [0, 1]. A sample tha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from oaccdepth.edges import EDGE_REACH, Choice, EdgeNet, surfaces_around
 from oaccdepth.evidence import (
     SMALLEST_SUM,
     compare,
@@ -26,11 +27,14 @@ from oaccdepth.evidence import (
     silence,
     warp,
 )
-from oaccdepth.network import LEAK, ConvNorm, angular_patch
+from oaccdepth.layers import Hourglass, Projection, same
+from oaccdepth.network import LEAK, angular_patch
 
 SMALLEST_ROOM = 0.02  # px between candidates at the very end of the reach
 STRIP_SAMPLES = 1 << 21  # of evidence at a time outside of training: 16 MiB, about a core's cache
 ALIGNMENT = 8  # the hourglass halves the picture three times
+PLACE_RADII = (1, 4)  # px around a pixel, over which the last answers are averaged for comparison
+LARGEST_PLACE = 4.0  # steps between candidates
 
 
 @dataclass(frozen=True)
@@ -60,11 +64,13 @@ class FastConfig:
     def receptive_margin(self) -> int:
         """Pixels of the centre view around a pixel that one pass may look at.
 
-        3 layers at an eighth, 3 at a quarter, 2 at half and 2 at full resolution, three
-        enlargements, blocks of 8 px, and a context of 3 px: 24 + 12 + 4 + 2 + 8 + 4 + 7 + 3. Then
-        the smoothing; tiles begin at multiples of the alignment.
+        3 layers at an eighth, 3 at a quarter, 2 at half and 3 at full resolution, three
+        enlargements, blocks of 8 px, and a context of 3 px: 24 + 12 + 4 + 3 + 8 + 4 + 7 + 3. Then
+        the choice of surfaces, the means nearby and the smoothing; tiles begin at multiples of the
+        alignment.
         """
-        return 64 + -(-self.smoothing_radius // ALIGNMENT) * ALIGNMENT
+        reach = 65 + EDGE_REACH + max(PLACE_RADII) + self.smoothing_radius
+        return -(-reach // ALIGNMENT) * ALIGNMENT
 
     @property
     def num_levels(self) -> int:
@@ -82,99 +88,7 @@ class PassState:
     candidates: Tensor  # (b, l, h, w) or (1, l, 1, 1) [px]
     summary: Tensor  # (b, c, h, w) features at the answer
     mask: Tensor | None = None  # (b, u*v, h, w) in [0, 1]: what the pass modulated with
-
-
-# A volume (b, c, l, h, w) is kept as (b*l, c, h, w) channels_last: the same memory as
-# channels_last_3d, so 2D layers treat every level alike and 3D ones mix levels, without copies.
-
-
-class LevelConv(nn.Module):
-    """3x3x3 convolution over level, y, x; batch norm; activation; plus its input."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        conv = nn.Conv3d(channels, channels, 3, padding=1, bias=False)
-        self.layer = ConvNorm(conv, activation=True, keep_layout=True)
-
-    def forward(self, x: Tensor, num_levels: int) -> Tensor:
-        """(b*l, c, h, w) to the same."""
-        volume = by_level(x, num_levels).transpose(1, 2)  # (b, c, l, h, w), same memory
-        y: Tensor = self.layer(volume).transpose(1, 2).flatten(0, 1)  # (b*l, c, h, w)
-        return y + x
-
-
-def halving(channels_in: int, channels_out: int) -> ConvNorm:
-    """Two by two pixels to one."""
-    conv = nn.Conv2d(channels_in, channels_out, 2, 2, bias=False)
-    return ConvNorm(conv, activation=True, keep_layout=True)
-
-
-class Hourglass(nn.Module):
-    """Mixes evidence over space and levels at half, quarter and eighth resolution."""
-
-    def __init__(self, full: int, half: int, quarter: int, eighth: int) -> None:
-        super().__init__()
-        self.to_half = halving(full, half)
-        self.half_in = LevelConv(half)
-        self.to_quarter = halving(half, quarter)
-        self.quarter_in = nn.ModuleList([LevelConv(quarter) for _ in range(2)])
-        self.to_eighth = halving(quarter, eighth)
-        self.eighth = nn.ModuleList([LevelConv(eighth) for _ in range(3)])
-        self.from_eighth = nn.Conv2d(eighth, quarter, 1)
-        self.quarter_out = LevelConv(quarter)
-        self.from_quarter = nn.Conv2d(quarter, half, 1)
-        self.half_out = LevelConv(half)
-        self.from_half = nn.ConvTranspose2d(half, full, 2, 2)
-        self.mix = ConvNorm(
-            nn.Conv2d(full, full, 3, padding=1, bias=False), activation=True, keep_layout=True
-        )
-        self.out = nn.Conv2d(full, 1, 3, padding=1)
-        nn.init.zeros_(self.out.weight)  # at step 0 the network is a plane sweep
-        nn.init.zeros_(self.out.bias)  # type: ignore[arg-type]
-
-    def forward(self, x: Tensor, num_levels: int) -> tuple[Tensor, Tensor]:
-        """(b*l, full, h, w) to logits (b, l, h, w) and features (b, l, full, h, w)."""
-        half = self.half_in(self.to_half(x), num_levels)
-        quarter = self.to_quarter(half)
-        for layer in self.quarter_in:
-            quarter = layer(quarter, num_levels)
-        eighth = self.to_eighth(quarter)
-        for layer in self.eighth:
-            eighth = layer(eighth, num_levels)
-        quarter = quarter + enlarge(self.from_eighth(eighth))
-        half = half + enlarge(self.from_quarter(self.quarter_out(quarter, num_levels)))
-        x = self.mix(x + self.from_half(self.half_out(half, num_levels)))
-        return by_level(self.out(x), num_levels)[:, :, 0], by_level(x, num_levels)
-
-
-def by_level(x: Tensor, num_levels: int) -> Tensor:
-    """(b*l, ...) as (b, l, ...), the same memory."""
-    return x.view(-1, num_levels, *x.shape[1:])
-
-
-def enlarge(x: Tensor) -> Tensor:
-    """Twice the resolution, bilinear."""
-    return F.interpolate(x, scale_factor=2.0, mode="bilinear", align_corners=False)
-
-
-class Projection(nn.Module):
-    """Evidence of all views to a few channels: residuals, votes and, with masks, the masks."""
-
-    def __init__(self, kinds: int, grid: tuple[int, int], channels: int) -> None:
-        super().__init__()
-        bound = (3.0 / (kinds * grid[0] * grid[1])) ** 0.5
-        self.weight = nn.Parameter(torch.empty(channels, kinds, *grid).uniform_(-bound, bound))
-
-    def forward(self, evidence: Tensor, grid: tuple[int, int]) -> Tensor:
-        """(n, kinds*u*v, h, w) to (n, c, h, w) channels_last, for a grid of up to the full size."""
-        (full_u, full_v), (u, v) = self.weight.shape[2:], grid
-        top, left = (full_u - u) // 2, (full_v - v) // 2
-        weight = self.weight[:, :, top : top + u, left : left + v].flatten(1)  # (c, kinds*u*v)
-        n, _, h, w = evidence.shape
-        rows = evidence.flatten(2).transpose(1, 2)  # (n, h*w, kinds*u*v)
-        # bmm, because matmul with a shared matrix would copy the rows, the largest tensor here
-        y = torch.bmm(rows, weight.T.expand(n, -1, -1))  # (n, h*w, c)
-        return y.view(n, h, w, -1).permute(0, 3, 1, 2)
+    choice: Choice | None = None  # of surfaces, that the pass began with
 
 
 class FastNet(nn.Module):
@@ -198,13 +112,17 @@ class FastNet(nn.Module):
         self.refine_project = Projection(2, config.grid, refine_full)
         self.mask_project = Projection(1, config.grid, refine_full)
         self.link = nn.Conv2d(full + 2, refine_full, 1)
-        self.belief = nn.Parameter(torch.zeros(refine_full))  # of a candidate, from the last pass
+        self.belief = nn.Parameter(torch.zeros(refine_full))  # of a candidate, from the first pass
+        self.place = nn.Parameter(torch.zeros(len(PLACE_RADII), refine_full))
         self.refine_enter = nn.Sequential(
             nn.BatchNorm2d(refine_full), nn.LeakyReLU(LEAK, inplace=True)
         )
+        self.refine_detail = same(refine_full, refine_full)
+        nn.init.zeros_(self.refine_detail.norm.weight)  # it adds nothing at first
         self.refine_hourglass = Hourglass(*config.refine_channels)
         self.refine_beta = nn.Parameter(torch.tensor(8.0))
         self.certain = nn.Conv2d(refine_full + 2, 1, 1)
+        self.edges = EdgeNet(config.grid, full + refine_full)
 
     def forward(self, views: Tensor, iterations: int | None = None) -> list[PassState]:
         """Every pass in turn; the last one's disparity is the answer."""
@@ -233,6 +151,8 @@ class FastNet(nn.Module):
     ) -> PassState:
         """One occlusion-aware, sub-pixel pass; the same weights serve every further one."""
         config = self.config
+        choice = self.settle(views, last, first, context)
+        last = replace(last, disparity=choice.disparity, spread=choice.spread)
         candidates = self.choose_candidates(last)  # (b, n, h, w)
         x, from_masks, prior, mask = self.look_closer(views, candidates)
         step = candidates[:, -1:] - candidates[:, :1]
@@ -241,15 +161,62 @@ class FastNet(nn.Module):
         belief = interpolate_levels(first.logits, candidates + config.reach)  # (b, n, h, w)
         x = x + shared.repeat_interleave(config.num_offsets, 0)
         x = x + belief.flatten(0, 1)[:, None] * self.belief[:, None, None]
-        logits, features = self.refine_hourglass(self.refine_enter(x), config.num_offsets)
+        x = x + torch.einsum("bpnhw,pc->bnchw", places(candidates), self.place).flatten(0, 1)
+        x = self.refine_enter(x)
+        x = x + self.refine_detail(x)
+        logits, features = self.refine_hourglass(x, config.num_offsets)
         prior = F.avg_pool2d(prior, 3, 1, 1, count_include_pad=False)
         logits = logits - self.refine_beta * prior
         state = answer(logits, candidates, features, windowed=False)
         state.disparity = smooth(
             state.disparity, config.smoothing_radius, config.smoothing_tolerance
         )
-        state.mask = mask
+        state.mask, state.choice = mask, choice
         return state
+
+    def settle(self, views: Tensor, last: PassState, first: PassState, context: Tensor) -> Choice:
+        """Choose anew between the surfaces around each pixel."""
+        with torch.no_grad():
+            surfaces = surfaces_around(last.disparity)
+        evidence, votes = self.look_at_surfaces(views, surfaces)
+        belief = interpolate_levels(first.logits, surfaces + self.config.reach)
+        about = torch.cat([first.summary, context], 1)
+        choice: Choice = self.edges(
+            evidence, votes, surfaces, belief.detach(), about.detach(), last.spread
+        )
+        return choice
+
+    def look_at_surfaces(self, views: Tensor, surfaces: Tensor) -> tuple[Tensor, Tensor]:
+        """Evidence at surfaces (b, s, h, w), projected (b*s, c, h, w); mean votes (b, s, h, w)."""
+        grid = (views.shape[1], views.shape[2])
+        parts = []
+        for rows in self._strips(views, surfaces.shape[1]):
+            strip = self._with_margin(views, rows)
+            evidence, votes = self.surface_evidence(strip, surfaces[:, :, rows])
+            parts.append((self.edges.project(evidence, grid), votes))
+        projected, votes = join(parts)
+        return projected, votes
+
+    @torch.no_grad()
+    def surface_evidence(self, views: Tensor, surfaces: Tensor) -> tuple[Tensor, Tensor]:
+        """Residuals and votes at the surfaces (b*s, 2*u*v, h, w); the votes' mean (b, s, h, w).
+
+        Of all views that are there, without masks: who hides the one surface shows the other.
+        """
+        config = self.config
+        centre = self.centre(views)[:, None]
+        num_full = config.grid[0] * config.grid[1]
+        b, n, h, w = surfaces.shape
+        num_views = views.shape[1] * views.shape[2]
+        evidence = views.new_empty(b, n, 2, num_views, h, w)
+        for index, sample in enumerate(warp(views, surfaces, config.margin)):
+            part = evidence[:, index]
+            compare(sample.clamp(min=0), centre, config.refine_vote_gain, part.movedim(1, 0))
+            present = (1 + 2 * sample.clamp(max=0)).clamp(min=0)  # absent is -1
+            present *= num_full / present.sum(1, keepdim=True).clamp(min=SMALLEST_SUM)
+            part *= present[:, None]
+        votes = evidence[:, :, 1].sum(2) / num_full
+        return evidence.view(b * n, 2 * num_views, h, w), votes
 
     def sweep(self, views: Tensor) -> tuple[Tensor, Tensor]:
         """Evidence at the integer disparities, projected (b*l, c, h, w); mean votes (b, l, h, w).
@@ -360,7 +327,10 @@ class FastNet(nn.Module):
         centre = self.centre(views)[:, None]  # (b, 1, h, w)
         samples = warp(views.clamp(min=0), candidates, config.margin)
         n, middle = len(samples), len(samples) // 2
-        mask = self.visible(views, samples[middle], candidates[:, middle, None])
+        at_middle = candidates[:, middle, None]
+        mask = self.visible(views, samples[middle], at_middle)
+        if bool(views.amin() < 0):
+            mask *= presence(views, at_middle, config.margin)
         b, num_views, h, w = mask.shape
         num_full = config.grid[0] * config.grid[1]
         relative = mask * (num_full / mask.sum(1, keepdim=True).clamp(min=SMALLEST_SUM))
@@ -376,9 +346,24 @@ class FastNet(nn.Module):
         centre = self.centre(views)[:, None]
         mask = (1 - (samples - centre).abs()).clamp(min=0) ** self.config.decay  # Eq. 8
         mask[:, samples.shape[1] // 2] = 1.0  # the centre view sees all of itself
-        if bool(views.amin() < 0):
-            mask *= presence(views, disparity, self.config.margin)
         return mask
+
+
+@torch.no_grad()
+def places(candidates: Tensor) -> Tensor:
+    """How many steps candidates lie from the mean of the last answers nearby.
+
+    (b, n, h, w) to (b, p, n, h, w). Without it a pass would not see how neighbours differ from each
+    other: what it looks at is relative to each pixel's own last answer.
+    """
+    middle = candidates[:, candidates.shape[1] // 2, None]
+    step = candidates[:, 1:2] - candidates[:, :1]
+    means = [
+        F.avg_pool2d(middle, 2 * radius + 1, 1, radius, count_include_pad=False)
+        for radius in PLACE_RADII
+    ]
+    found = torch.stack([(candidates - mean) / step for mean in means], 1)
+    return found.clamp(-LARGEST_PLACE, LARGEST_PLACE)
 
 
 def answer(logits: Tensor, candidates: Tensor, features: Tensor, windowed: bool) -> PassState:

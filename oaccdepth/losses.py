@@ -6,10 +6,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from oaccdepth.edges import Choice, otherness
 from oaccdepth.fast import FastNet, PassState
 from oaccdepth.network import OACCNet
 
 BAD = 0.07  # px: the benchmark's threshold
+RIGHT = 0.05  # px further from the truth than the best surface, and as good
 
 
 class FastLoss(nn.Module):
@@ -36,6 +38,8 @@ class FastLoss(nn.Module):
             soft_bad = error / (error + BAD)
             part = error + 0.1 * soft_bad + split_cross_entropy(state, truth)
             loss = loss + (part * weight).sum()
+            if state.choice is not None:
+                loss = loss + choice_loss(state.choice, truth, valid)
         last = passes[-1]
         error = (last.disparity - truth).abs().detach()
         bad = (error > BAD).to(truth)
@@ -71,6 +75,20 @@ class PaperLoss(nn.Module):
         loss = (error * weight).sum()
         bad = (error.detach() > BAD).to(truth)
         return loss, {"l1": loss.detach(), "bad": 100 * (bad * weight).sum()}
+
+
+def choice_loss(choice: Choice, truth: Tensor, valid: Tensor) -> Tensor:
+    """Cross-entropy to the surfaces that come closest to the truth, and the L1 error.
+
+    Mean over the pixels with surfaces to choose from; elsewhere all are the same.
+    """
+    weight = otherness(choice.surfaces).amax(1) * valid
+    weight = weight / weight.sum().clamp(min=1)
+    distance = (choice.surfaces - truth[:, None]).abs()
+    is_right = distance <= distance.amin(1, keepdim=True) + RIGHT
+    scores = F.log_softmax(choice.logits, 1).masked_fill(~is_right, -torch.inf)
+    error = (choice.disparity - truth).abs()
+    return ((error - torch.logsumexp(scores, 1)) * weight).sum()
 
 
 def loss_module(network: FastNet | OACCNet) -> nn.Module:

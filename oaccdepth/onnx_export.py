@@ -62,6 +62,14 @@ class ExportedNetwork(FastNet):
         relative = mask * (num_full / mask.sum(1, keepdim=True).clamp(min=SMALLEST_SUM))
         return evidence, votes, mask, relative
 
+    def surface_evidence(self, views: Tensor, surfaces: Tensor) -> tuple[Tensor, Tensor]:
+        """As in FastNet."""
+        centre = self.centre(views)[:, None]
+        samples = torch.stack(warp(views, surfaces, self.config.margin), 1)
+        present = (1 + 2 * samples.clamp(max=0)).clamp(min=0)
+        gain = self.config.refine_vote_gain
+        return self._compared(samples.clamp(min=0), centre, gain, present)
+
     def _shifted(self, views: Tensor) -> Tensor:
         """The angular patches (1, l, u*v, h, w) of all integer disparities, by one look-up.
 

@@ -196,9 +196,7 @@ def train(
     trainer.about = describe_data(data, scenes)
     if resume and (run / "state.pt").exists():
         trainer.restore(run)
-    module = loss_module(trainer.network).to(torch_device).train()
-    if world > 1:
-        module = nn.parallel.DistributedDataParallel(module, find_unused_parameters=True)
+    module = trained_module(trainer, world)
     saved = started = time.monotonic()
     earlier = trainer.progress.seconds
     with MetricsLog(run, rank) as table, flushed_denormals():
@@ -258,6 +256,20 @@ def own_device(name: str) -> torch.device:
     if device.type == "cuda" and device.index is None and dist.is_initialized():
         return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
     return device
+
+
+def trained_module(trainer: Trainer, world: int) -> nn.Module:
+    """The network with its loss, in training; batch norms frozen if so wished; for all processes.
+
+    A frozen norm does in training what it does in use: the statistics of small batches differ.
+    """
+    module = loss_module(trainer.network).to(next(trainer.network.parameters()).device).train()
+    for part in module.modules():
+        if isinstance(part, nn.BatchNorm2d | nn.BatchNorm3d):
+            part.train(not trainer.options.freeze_norms)
+    if world > 1:
+        return nn.parallel.DistributedDataParallel(module, find_unused_parameters=True)
+    return module
 
 
 def agree(seconds: float, world: int) -> float:

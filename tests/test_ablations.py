@@ -26,6 +26,7 @@ def test_the_table(scene_folder):
         "as it is",
         "without modulation",
         "mask of the ground truth",
+        "without the choice of surfaces",
         "decay q = 2 (trained with 8)",
         "decay q = 4 (trained with 8)",
         "decay q = 16 (trained with 8)",

@@ -44,6 +44,7 @@ def test_stages_add_up_and_leave_no_trace():
     assert set(result.stages) == {
         "cost construction",
         "aggregation",
+        "choice of surfaces at edges",
         "masks and cost construction, later passes",
         "aggregation, later passes",
         "everything else",

@@ -32,7 +32,7 @@ ROWS = {
         "error_maps",
         "regions",
     ],
-    "3b": ["network", "evidence", "fast", "losses", "checkpoint", "authors"],
+    "3b": ["network", "evidence", "layers", "edges", "fast", "losses", "checkpoint", "authors"],
     "4": ["sweeps", "merging", "inference", "dataset"],
     "5": ["evaluation", "submission", "training", "onnx_export", "batch", "benchmark"],
     "6": ["commands", "cli", "__init__", "__main__"],

@@ -90,6 +90,20 @@ def test_the_papers_loss_is_l1_with_the_mask_of_the_truth():
     assert parts["l1"] == loss
 
 
+def test_frozen_norms_keep_their_statistics(scene_folder, tmp_path):
+    train(scene_folder, tmp_path / "first", with_steps(2))
+    initial = tmp_path / "first" / "latest.safetensors"
+    for freeze in (True, False):
+        options = TrainOptions(
+            **{**vars(TINY), "steps": 2, "initial": str(initial), "freeze_norms": freeze}
+        )
+        train(scene_folder, tmp_path / f"second {freeze}", options)
+        before, after = load_file(initial), weights(tmp_path / f"second {freeze}")
+        statistics = {name: after[name] for name in after if "running_" in name}
+        assert same(statistics, before) == freeze
+        assert not same({name: after[name] for name in after.keys() - statistics.keys()}, before)
+
+
 def test_resumed_training_is_the_uninterrupted_one(scene_folder, tmp_path):
     train(scene_folder, tmp_path / "whole", TINY)
     train(scene_folder, tmp_path / "parts", with_steps(4))

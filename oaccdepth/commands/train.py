@@ -60,6 +60,10 @@ def train_options(
             min=0.0, max=1.0, help="Share of the others that are not sub-sampled, by 2 or 3."
         ),
     ] = TrainOptions.full_size,
+    freeze_norms: Annotated[
+        bool,
+        typer.Option("--freeze-norms", help="Leave the batch norms' statistics as --initial has."),
+    ] = TrainOptions.freeze_norms,
     validate_steps: Annotated[
         int, typer.Option(min=0, help="Steps between validations; 0: only at the end.")
     ] = TrainOptions.validate_steps,
