@@ -42,9 +42,9 @@ def assert_good(text):
     """The printed scores: what the bundled weights reach (9.6, 3.6, 96.7), with room."""
     pattern = r"^(MSE x100|BadPix 0\.07|masks right) +([\d.]+)(?: %)?$"
     scores = {name: float(score) for name, score in re.findall(pattern, text, re.M)}
-    assert scores["MSE x100"] < 12
-    assert scores["BadPix 0.07"] < 5
-    assert scores["masks right"] > 96
+    assert scores["MSE x100"] < 6
+    assert scores["BadPix 0.07"] < 3.5
+    assert scores["masks right"] > 96.5
 
 
 def test_a_device_that_is_not_there(run, weights_file, tmp_path):
