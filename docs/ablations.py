@@ -26,7 +26,7 @@ fast.STRIP_SAMPLES = 1 << 40  # the true disparity is for a whole picture, so no
 class WithoutModulation(FastNet):
     """Every view that is there counts alike."""
 
-    def visible(self, views: Tensor, samples: Tensor, disparity: Tensor) -> Tensor:
+    def visible(self, views: Tensor, samples: Tensor) -> Tensor:
         """All ones."""
         return torch.ones_like(samples)
 
@@ -36,10 +36,10 @@ class WithTrueMask(FastNet):
 
     truth: Tensor  # (1, h, w)
 
-    def visible(self, views: Tensor, samples: Tensor, disparity: Tensor) -> Tensor:
+    def visible(self, views: Tensor, samples: Tensor) -> Tensor:
         """What the true disparity implies."""
         true = self.truth[:, None]
-        return super().visible(views, warp(views.clamp(min=0), true, self.config.margin)[0], true)
+        return super().visible(views, warp(views.clamp(min=0), true, self.config.margin)[0])
 
 
 class WithoutSurfaces(FastNet):

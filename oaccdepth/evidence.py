@@ -39,6 +39,14 @@ def presence(views: Tensor, disparity: Tensor, margin: int) -> Tensor:
     return (2 * share - 1).clamp(min=0)
 
 
+def share_there(samples: Tensor) -> Tensor:
+    """The same from the samples of views whose absent pixels were not blackened, at no other cost.
+
+    A sample that is half there counts for more the brighter it is; that is at the very edge only.
+    """
+    return (1 + 2 * samples.clamp(max=0)).clamp(min=0)
+
+
 def warp(views: Tensor, disparity: Tensor, margin: int) -> list[Tensor]:
     """All views sampled where each disparity says that the centre pixel went (Eq. 6).
 

@@ -24,6 +24,7 @@ from oaccdepth.evidence import (
     compare,
     interpolate_levels,
     presence,
+    share_there,
     silence,
     warp,
 )
@@ -212,7 +213,7 @@ class FastNet(nn.Module):
         for index, sample in enumerate(warp(views, surfaces, config.margin)):
             part = evidence[:, index]
             compare(sample.clamp(min=0), centre, config.refine_vote_gain, part.movedim(1, 0))
-            present = (1 + 2 * sample.clamp(max=0)).clamp(min=0)  # absent is -1
+            present = share_there(sample)
             present *= num_full / present.sum(1, keepdim=True).clamp(min=SMALLEST_SUM)
             part *= present[:, None]
         votes = evidence[:, :, 1].sum(2) / num_full
@@ -328,7 +329,7 @@ class FastNet(nn.Module):
         samples = warp(views.clamp(min=0), candidates, config.margin)
         n, middle = len(samples), len(samples) // 2
         at_middle = candidates[:, middle, None]
-        mask = self.visible(views, samples[middle], at_middle)
+        mask = self.visible(views, samples[middle])
         if bool(views.amin() < 0):
             mask *= presence(views, at_middle, config.margin)
         b, num_views, h, w = mask.shape
@@ -341,8 +342,8 @@ class FastNet(nn.Module):
         votes = evidence[:, :, 1].sum(2) / num_full
         return evidence.view(b * n, 2 * num_views, h, w), votes, mask, relative
 
-    def visible(self, views: Tensor, samples: Tensor, disparity: Tensor) -> Tensor:
-        """The occlusion mask (b, u*v, h, w) of samples warped by a disparity (b, 1, h, w)."""
+    def visible(self, views: Tensor, samples: Tensor) -> Tensor:
+        """The occlusion mask (b, u*v, h, w) of samples, as if all of them were there."""
         centre = self.centre(views)[:, None]
         mask = (1 - (samples - centre).abs()).clamp(min=0) ** self.config.decay  # Eq. 8
         mask[:, samples.shape[1] // 2] = 1.0  # the centre view sees all of itself

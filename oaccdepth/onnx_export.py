@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from oaccdepth.errors import InvalidOption, MissingDependency
-from oaccdepth.evidence import RESIDUAL_GAIN, SMALLEST_SUM, presence, warp
+from oaccdepth.evidence import RESIDUAL_GAIN, SMALLEST_SUM, presence, share_there, warp
 from oaccdepth.fast import ALIGNMENT, FastNet
 from oaccdepth.output import replacing
 
@@ -66,9 +66,8 @@ class ExportedNetwork(FastNet):
         """As in FastNet."""
         centre = self.centre(views)[:, None]
         samples = torch.stack(warp(views, surfaces, self.config.margin), 1)
-        present = (1 + 2 * samples.clamp(max=0)).clamp(min=0)
         gain = self.config.refine_vote_gain
-        return self._compared(samples.clamp(min=0), centre, gain, present)
+        return self._compared(samples.clamp(min=0), centre, gain, share_there(samples))
 
     def _shifted(self, views: Tensor) -> Tensor:
         """The angular patches (1, l, u*v, h, w) of all integer disparities, by one look-up.

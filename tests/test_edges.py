@@ -9,7 +9,7 @@ import torch
 from oaccdepth.edges import NEAR, RADIUS, SOFTNESS, Choice, decide, otherness, surfaces_around
 from oaccdepth.evidence import ABSENT, RESIDUAL_GAIN
 from oaccdepth.fast import FastConfig, FastNet, PassState
-from oaccdepth.losses import RIGHT, choice_loss
+from oaccdepth.losses import choice_loss
 
 SMALL = FastConfig(channels=(16, 16, 16, 16), refine_channels=(16, 16, 16, 16))
 MARGIN = SMALL.margin
@@ -104,7 +104,6 @@ def test_untrained_votes_find_the_edge(moved):
     error = (choice.disparity - truth).abs()[0]
     error[:, near_edge] = 0
     assert error.max() < 0.1
-    assert (wrong - truth).abs().max() == 2
     assert not choice.spread[:, :, EDGE - 1 : EDGE + 1].any()  # no wandering between surfaces
     assert choice.spread[0, 12, 4] == 1
 
@@ -119,5 +118,4 @@ def test_loss_of_a_choice_is_the_literal_one():
     # pixel 0: own and nearest are as good; pixel 1: the nearest; pixel 2 has nothing to choose
     expected = -(p[0, 1] + p[0, 2]).log() - p[1, 2].log()
     found = choice_loss(choice, truth, torch.ones(1, 3, 1, dtype=torch.bool))
-    assert RIGHT > 0.01
     assert found.item() == pytest.approx(0.25 + expected.item() / 2, abs=1e-5)
