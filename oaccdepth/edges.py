@@ -14,15 +14,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from oaccdepth.layers import Projection, halving, same
+from oaccdepth.layers import Projection, enlarge, halving, same
 
 RADIUS = 4  # px around a pixel in which surfaces are found
 SOFTNESS = 0.15  # px of disparity, within which answers are of one surface
 NEAR = 0.15  # px: a surface so near the own answer is the same; from twice that on it is another
 NUM_SURFACES = 3  # farthest, own, nearest
 OWN = 1
-EDGE_REACH = RADIUS + 10  # px: 3 layers at full resolution, 3 at half, blocks of 2 px
-CHANNELS = (16, 32, 48)  # of each surface's evidence, at full and at half resolution
+# px: 3 layers at full resolution, 4 at half, 3 at a quarter, an enlargement, blocks of 4 px
+EDGE_REACH = RADIUS + 30
+CHANNELS = (16, 32, 48, 64)  # of each surface's evidence; at full, half, quarter resolution
+VOTE_GAINS = (24.0, 120.0)  # a rim and a wall, both dark, differ by a hundredth
 
 
 @dataclass
@@ -40,11 +42,15 @@ class EdgeNet(nn.Module):
 
     def __init__(self, grid: tuple[int, int], num_about: int) -> None:
         super().__init__()
-        evidence, full, half = CHANNELS
-        self.project = Projection(2, grid, evidence)
+        evidence, full, half, quarter = CHANNELS
+        self.project = Projection(1 + len(VOTE_GAINS), grid, evidence)
         self.enter = same(NUM_SURFACES * (evidence + 3) + num_about + 1, full)
         self.to_half = halving(full, half)
-        self.middle = nn.ModuleList([same(half, half) for _ in range(3)])
+        self.half_in = nn.ModuleList([same(half, half) for _ in range(2)])
+        self.to_quarter = halving(half, quarter)
+        self.quarter = nn.ModuleList([same(quarter, quarter) for _ in range(3)])
+        self.from_quarter = nn.Conv2d(quarter, half, 1)
+        self.half_out = nn.ModuleList([same(half, half) for _ in range(2)])
         self.from_half = nn.ConvTranspose2d(half, full, 2, 2)
         self.mix = same(full, full)
         self.out = nn.Conv2d(full, NUM_SURFACES, 3, padding=1)
@@ -69,7 +75,13 @@ class EdgeNet(nn.Module):
         )
         x = self.enter(x.contiguous(memory_format=torch.channels_last))
         half = self.to_half(x)
-        for layer in self.middle:
+        for layer in self.half_in:
+            half = half + layer(half)
+        quarter = self.to_quarter(half)
+        for layer in self.quarter:
+            quarter = quarter + layer(quarter)
+        half = half + enlarge(self.from_quarter(quarter))
+        for layer in self.half_out:
             half = half + layer(half)
         x = self.mix(x + self.from_half(half))
         smoothed = F.avg_pool2d(votes, 3, 1, 1, count_include_pad=False)

@@ -18,19 +18,23 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from oaccdepth.edges import EDGE_REACH, Choice, EdgeNet, surfaces_around
+from oaccdepth.edges import EDGE_REACH, VOTE_GAINS, Choice, EdgeNet, surfaces_around
 from oaccdepth.evidence import (
     SMALLEST_SUM,
     compare,
+    fit,
     interpolate_levels,
     presence,
     share_there,
     silence,
     warp,
+    with_presence,
 )
-from oaccdepth.layers import Hourglass, Projection, same
+from oaccdepth.layers import Hourglass, Projection, by_level, same
 from oaccdepth.network import LEAK, angular_patch
 
+FIT_DAMPING = 0.25  # of the mean squared slope over the views: where nothing tells, nothing moves
+FARTHEST_FIT = 0.1  # px that an answer is moved at the end
 SMALLEST_ROOM = 0.02  # px between candidates at the very end of the reach
 STRIP_SAMPLES = 1 << 21  # of evidence at a time outside of training: 16 MiB, about a core's cache
 ALIGNMENT = 8  # the hourglass halves the picture three times
@@ -67,10 +71,10 @@ class FastConfig:
 
         3 layers at an eighth, 3 at a quarter, 2 at half and 3 at full resolution, three
         enlargements, blocks of 8 px, and a context of 3 px: 24 + 12 + 4 + 3 + 8 + 4 + 7 + 3. Then
-        the choice of surfaces, the means nearby and the smoothing; tiles begin at multiples of the
-        alignment.
+        the choice of surfaces, the means nearby, the smoothing and the last fit; tiles begin at
+        multiples of the alignment.
         """
-        reach = 65 + EDGE_REACH + max(PLACE_RADII) + self.smoothing_radius
+        reach = 65 + EDGE_REACH + max(PLACE_RADII) + 2 * self.smoothing_radius
         return -(-reach // ALIGNMENT) * ALIGNMENT
 
     @property
@@ -131,6 +135,8 @@ class FastNet(nn.Module):
         passes = [first]
         for _ in range((iterations or self.config.iterations) - 1):
             passes.append(self.refine(views, passes[-1], first, context))
+        if len(passes) > 1 and not self.training:
+            passes[-1] = self.polish(views, passes[-1])
         return passes
 
     def first_pass(self, views: Tensor) -> tuple[PassState, Tensor]:
@@ -138,8 +144,7 @@ class FastNet(nn.Module):
         config = self.config
         context = self.context(self.centre(views)[:, None])  # (b, c + c', h, w)
         own, later = context.split((config.channels[0], config.refine_channels[0]), 1)
-        x, prior = self.sweep(views)  # (b*l, c, h, w), (b, l, h, w)
-        x = self.enter(x + own.repeat_interleave(config.num_levels, 0))
+        x, prior = self.sweep(views, own)  # (b*l, c, h, w), (b, l, h, w)
         logits, features = self.hourglass(x, config.num_levels)
         prior = F.avg_pool2d(prior, 5, 1, 2, count_include_pad=False)
         levels = torch.arange(-config.reach, config.reach + 1, device=views.device)
@@ -151,29 +156,48 @@ class FastNet(nn.Module):
         self, views: Tensor, last: PassState, first: PassState, context: Tensor
     ) -> PassState:
         """One occlusion-aware, sub-pixel pass; the same weights serve every further one."""
-        config = self.config
         choice = self.settle(views, last, first, context)
-        last = replace(last, disparity=choice.disparity, spread=choice.spread)
-        candidates = self.choose_candidates(last)  # (b, n, h, w)
-        x, from_masks, prior, mask = self.look_closer(views, candidates)
+        return self.look_again(views, choice, first, context)
+
+    def look_again(
+        self, views: Tensor, choice: Choice, first: PassState, context: Tensor
+    ) -> PassState:
+        """What the views say around the chosen surfaces."""
+        config = self.config
+        candidates = self.choose_candidates(choice)  # (b, n, h, w)
         step = candidates[:, -1:] - candidates[:, :1]
-        about = torch.cat([first.summary, last.spread.detach()[:, None], step], 1)
-        shared = context + self.link(about) + from_masks
+        about = torch.cat([first.summary, choice.spread.detach()[:, None], step], 1)
+        shared = context + self.link(about)
         belief = interpolate_levels(first.logits, candidates + config.reach)  # (b, n, h, w)
-        x = x + shared.repeat_interleave(config.num_offsets, 0)
-        x = x + belief.flatten(0, 1)[:, None] * self.belief[:, None, None]
-        x = x + torch.einsum("bpnhw,pc->bnchw", places(candidates), self.place).flatten(0, 1)
-        x = self.refine_enter(x)
+        each = torch.cat([belief[:, :, None], places(candidates)], 2)  # (b, n, 1 + p, h, w)
+        x, prior, mask = self.look_closer(views, candidates, shared, each)
         x = x + self.refine_detail(x)
         logits, features = self.refine_hourglass(x, config.num_offsets)
         prior = F.avg_pool2d(prior, 3, 1, 1, count_include_pad=False)
         logits = logits - self.refine_beta * prior
         state = answer(logits, candidates, features, windowed=False)
-        state.disparity = smooth(
-            state.disparity, config.smoothing_radius, config.smoothing_tolerance
-        )
+        # a refined answer is relative to each pixel's own last answer, so the hourglass cannot see,
+        # and repeats, how much neighbours differ from each other
+        state.disparity = self.average(state.disparity[:, None], state.disparity)[:, 0]
         state.mask, state.choice = mask, choice
         return state
+
+    def polish(self, views: Tensor, state: PassState) -> PassState:
+        """The last answer moved to where the samples of its surface fit best: no weights needed."""
+        parts = []
+        for rows in self._strips(views, 2):
+            strip = self._with_margin(views, rows)
+            found = fit(strip, self.centre(strip), state.disparity[:, rows], self.config.margin)
+            parts.append((found,))
+        slope, curvature = self.average(join(parts)[0], state.disparity).unbind(1)
+        step = -slope / (curvature + FIT_DAMPING)
+        moved = state.disparity + step.clamp(-FARTHEST_FIT, FARTHEST_FIT)
+        return replace(state, disparity=moved.clamp(-self.config.reach, self.config.reach))
+
+    def average(self, values: Tensor, disparity: Tensor) -> Tensor:
+        """Means of values (b, k, h, w) over each pixel's surface."""
+        radius, tolerance = self.config.smoothing_radius, self.config.smoothing_tolerance
+        return average_surface(values, disparity, radius, tolerance)
 
     def settle(self, views: Tensor, last: PassState, first: PassState, context: Tensor) -> Choice:
         """Choose anew between the surfaces around each pixel."""
@@ -209,45 +233,54 @@ class FastNet(nn.Module):
         num_full = config.grid[0] * config.grid[1]
         b, n, h, w = surfaces.shape
         num_views = views.shape[1] * views.shape[2]
-        evidence = views.new_empty(b, n, 2, num_views, h, w)
+        kinds = 1 + len(VOTE_GAINS)
+        evidence = views.new_empty(b, n, kinds, num_views, h, w)
         for index, sample in enumerate(warp(views, surfaces, config.margin)):
             part = evidence[:, index]
-            compare(sample.clamp(min=0), centre, config.refine_vote_gain, part.movedim(1, 0))
+            compare(sample.clamp(min=0), centre, VOTE_GAINS, part.movedim(1, 0))
             present = share_there(sample)
             present *= num_full / present.sum(1, keepdim=True).clamp(min=SMALLEST_SUM)
             part *= present[:, None]
         votes = evidence[:, :, 1].sum(2) / num_full
-        return evidence.view(b * n, 2 * num_views, h, w), votes
+        return evidence.view(b * n, kinds * num_views, h, w), votes
 
-    def sweep(self, views: Tensor) -> tuple[Tensor, Tensor]:
-        """Evidence at the integer disparities, projected (b*l, c, h, w); mean votes (b, l, h, w).
+    def sweep(self, views: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
+        """Evidence at the integer disparities with its context (b*l, c, h, w), ready to be mixed.
 
-        Outside of training a few rows at a time: all the evidence of a picture would be gigabytes.
+        And the mean votes (b, l, h, w). Outside of training a few rows at a time: all the evidence
+        of a picture would be gigabytes, and what stays in the cache is quick.
         """
         grid = (views.shape[1], views.shape[2])
         parts = []
         for rows in self._strips(views, self.config.num_levels):
             evidence, votes = self.sweep_evidence(self._with_margin(views, rows))
-            parts.append((self.project(evidence, grid), votes))
-        projected, votes = join(parts)
-        return projected, votes
+            x = by_level(self.project(evidence, grid), self.config.num_levels)
+            x = x + context[:, None, :, rows]
+            parts.append((self.enter(x.flatten(0, 1)), votes))
+        entered, votes = join(parts)
+        return entered, votes
 
     def look_closer(
-        self, views: Tensor, candidates: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Evidence at the candidates (b*n, c, h, w) and of the masks (b, c, h, w), projected.
+        self, views: Tensor, candidates: Tensor, shared: Tensor, each: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Evidence at the candidates and of the masks (b*n, c, h, w), ready to be mixed.
 
-        And the mean votes (b, n, h, w) and the masks (b, u*v, h, w).
+        With what is known of all candidates (b, c, h, w) and of each (b, n, k, h, w). And the mean
+        votes (b, n, h, w) and the masks (b, u*v, h, w).
         """
         grid = (views.shape[1], views.shape[2])
+        weights = torch.cat([self.belief[None], self.place])  # (k, c)
         parts = []
+        pictures = with_presence(views)  # once: strips overlap by far
         for rows in self._strips(views, self.config.num_offsets):
-            strip = self._with_margin(views, rows)
+            strip = self._with_margin(pictures, rows)
             evidence, votes, mask, relative = self.warp_evidence(strip, candidates[:, :, rows])
-            projected = self.refine_project(evidence, grid)
-            parts.append((projected, self.mask_project(relative, grid), votes, mask))
-        projected, from_masks, votes, mask = join(parts)
-        return projected, from_masks, votes, mask
+            x = by_level(self.refine_project(evidence, grid), self.config.num_offsets)
+            x = x + (shared[:, :, rows] + self.mask_project(relative, grid))[:, None]
+            x = x + torch.einsum("bnkhw,kc->bnchw", each[..., rows, :], weights)
+            parts.append((self.refine_enter(x.flatten(0, 1)), votes, mask))
+        entered, votes, mask = join(parts)
+        return entered, votes, mask
 
     def _strips(self, views: Tensor, num_levels: int) -> list[slice]:
         """Rows to treat together."""
@@ -297,14 +330,14 @@ class FastNet(nn.Module):
             is_complete = num_absent == 0 and bool(views[sample].amin() >= 0)
             for index, d in enumerate(range(-config.reach, config.reach + 1)):
                 patch = angular_patch(views[sample : sample + 1], d, config.margin)[0]
-                compare(patch, centre[sample], config.vote_gain, evidence[sample, index])
+                compare(patch, centre[sample], (config.vote_gain,), evidence[sample, index])
                 if not is_complete:
                     silence(evidence[sample, index], patch, config.grid[0] * config.grid[1])
             votes[sample] = evidence[sample, :, 1].sum((1, 2)) / (config.grid[0] * config.grid[1])
         return evidence.view(b * config.num_levels, 2 * u * v, h, w), votes
 
     @torch.no_grad()
-    def choose_candidates(self, last: PassState) -> Tensor:
+    def choose_candidates(self, last: Choice) -> Tensor:
         """Disparities around the last answer, wider apart where it was torn. (b, n, h, w)."""
         config = self.config
         half = config.num_offsets // 2
@@ -317,44 +350,54 @@ class FastNet(nn.Module):
 
     @torch.no_grad()
     def warp_evidence(
-        self, views: Tensor, candidates: Tensor
+        self, pictures: Tensor, candidates: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Residuals and votes at the candidates, modulated by the mask of the middle one.
 
-        (b*n, 2*u*v, h, w); the votes' mean (b, n, h, w); the mask (b, u*v, h, w) in [0, 1], and the
-        same divided by its mean over the views.
+        Of views `with_presence`: (b*n, 2*u*v, h, w); the votes' mean (b, n, h, w); the mask
+        (b, u*v, h, w) in [0, 1], and the same divided by its mean over the views.
         """
         config = self.config
+        views = pictures[:, :, :, 0]
         centre = self.centre(views)[:, None]  # (b, 1, h, w)
-        samples = warp(views.clamp(min=0), candidates, config.margin)
-        n, middle = len(samples), len(samples) // 2
-        at_middle = candidates[:, middle, None]
-        mask = self.visible(views, samples[middle])
-        if bool(views.amin() < 0):
-            mask *= presence(views, at_middle, config.margin)
+        n, middle = candidates.shape[1], candidates.shape[1] // 2
+        at_middle = warp(pictures, candidates[:, middle, None], config.margin)[0]
+        before = warp(views, candidates[:, :middle], config.margin)
+        after = warp(views, candidates[:, middle + 1 :], config.margin)
+        samples = [*before, at_middle[:, :, 0], *after]
+        mask = self.visible(views, samples[middle]) * presence(at_middle[:, :, 1])
         b, num_views, h, w = mask.shape
         num_full = config.grid[0] * config.grid[1]
         relative = mask * (num_full / mask.sum(1, keepdim=True).clamp(min=SMALLEST_SUM))
-        evidence = views.new_empty(b, n, 2, num_views, h, w)
+        evidence = mask.new_empty(b, n, 2, num_views, h, w)
+        gains = (config.refine_vote_gain,)
         for index, sample in enumerate(samples):
-            compare(sample, centre, config.refine_vote_gain, evidence[:, index].movedim(1, 0))
+            compare(sample, centre, gains, evidence[:, index].movedim(1, 0))
         evidence *= relative[:, None, None]
         votes = evidence[:, :, 1].sum(2) / num_full
         return evidence.view(b * n, 2 * num_views, h, w), votes, mask, relative
 
     def visible(self, views: Tensor, samples: Tensor) -> Tensor:
         """The occlusion mask (b, u*v, h, w) of samples, as if all of them were there."""
-        centre = self.centre(views)[:, None]
-        mask = (1 - (samples - centre).abs()).clamp(min=0) ** self.config.decay  # Eq. 8
+        misfit = (samples - self.centre(views)[:, None]).abs_()
+        mask = power(misfit.neg_().add_(1).clamp_(min=0), self.config.decay)  # Eq. 8
         mask[:, samples.shape[1] // 2] = 1.0  # the centre view sees all of itself
         return mask
+
+
+def power(x: Tensor, exponent: float) -> Tensor:
+    """To this power, in place; by squaring where that will do, which is many times as fast."""
+    while exponent > 1 and exponent % 2 == 0:
+        x.square_()
+        exponent /= 2
+    return x.pow_(exponent) if exponent != 1 else x
 
 
 @torch.no_grad()
 def places(candidates: Tensor) -> Tensor:
     """How many steps candidates lie from the mean of the last answers nearby.
 
-    (b, n, h, w) to (b, p, n, h, w). Without it a pass would not see how neighbours differ from each
+    (b, n, h, w) to (b, n, p, h, w). Without it a pass would not see how neighbours differ from each
     other: what it looks at is relative to each pixel's own last answer.
     """
     middle = candidates[:, candidates.shape[1] // 2, None]
@@ -363,7 +406,7 @@ def places(candidates: Tensor) -> Tensor:
         F.avg_pool2d(middle, 2 * radius + 1, 1, radius, count_include_pad=False)
         for radius in PLACE_RADII
     ]
-    found = torch.stack([(candidates - mean) / step for mean in means], 1)
+    found = torch.stack([(candidates - mean) / step for mean in means], 2)
     return found.clamp(-LARGEST_PLACE, LARGEST_PLACE)
 
 
@@ -390,23 +433,23 @@ def answer(logits: Tensor, candidates: Tensor, features: Tensor, windowed: bool)
     return PassState(mean[:, 0], spread, logits, candidates, summary)
 
 
-def smooth(disparity: Tensor, radius: int, tolerance: float) -> Tensor:
-    """Each value's mean with those around it that lie on the same surface. (b, h, w) [px].
+def average_surface(values: Tensor, disparity: Tensor, radius: int, tolerance: float) -> Tensor:
+    """Means of values (b, k, h, w) over the pixels around that lie on the same surface.
 
-    A refined answer is relative to each pixel's own last answer, so the hourglass cannot see, and
-    repeats, how much neighbours differ from each other.
+    Which those are is given, by the disparity (b, h, w) [px]; what they say may be learnt.
     """
     height, width = disparity.shape[1:]
-    padded = F.pad(disparity[:, None], (radius,) * 4, mode="replicate")[:, 0]
-    total, weights = torch.zeros_like(disparity), torch.zeros_like(disparity)
+    own = disparity.detach()[:, None]
+    around = F.pad(values, (radius,) * 4, mode="replicate")
+    surfaces = F.pad(own, (radius,) * 4, mode="replicate")
+    total, weights = torch.zeros_like(values), torch.zeros_like(own)
     for y in range(2 * radius + 1):
         for x in range(2 * radius + 1):
-            near = padded[:, y : y + height, x : x + width]
-            with torch.no_grad():  # who counts is given; what they say is learnt
-                weight = near - disparity
-                weight.square_().mul_(-0.5 / tolerance**2).exp_()
-                weights += weight
-            total = torch.addcmul(total, weight, near)
+            window = (..., slice(y, y + height), slice(x, x + width))
+            weight = surfaces[window] - own
+            weight.square_().mul_(-0.5 / tolerance**2).exp_()
+            weights += weight
+            total = torch.addcmul(total, weight, around[window])
     return total / weights
 
 

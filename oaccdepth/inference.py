@@ -18,7 +18,7 @@ from oaccdepth.coverage import REACH, Coverage, choose_coverage
 from oaccdepth.disparity import DisparityMap, Pass, Provenance
 from oaccdepth.errors import DeviceUnavailable, InvalidLightField
 from oaccdepth.fast import ALIGNMENT, FastNet
-from oaccdepth.lightfield import FloatArray, LightField
+from oaccdepth.lightfield import FloatArray, LightField, as_grey
 from oaccdepth.merging import merge_sweeps
 from oaccdepth.network import OACCNet, occlusion_mask
 from oaccdepth.options import EstimateOptions
@@ -222,7 +222,7 @@ def run_sweep(
         )
     return sweep_paper(
         network,
-        views,
+        replace(views, grey=as_grey),
         iterations,
         tile,
         clock,

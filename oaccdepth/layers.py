@@ -99,7 +99,6 @@ class Projection(nn.Module):
         top, left = (full_u - u) // 2, (full_v - v) // 2
         weight = self.weight[:, :, top : top + u, left : left + v].flatten(1)  # (c, kinds*u*v)
         n, _, h, w = evidence.shape
-        rows = evidence.flatten(2).transpose(1, 2)  # (n, h*w, kinds*u*v)
-        # bmm, because matmul with a shared matrix would copy the rows, the largest tensor here
-        y = torch.bmm(rows, weight.T.expand(n, -1, -1))  # (n, h*w, c)
-        return y.view(n, h, w, -1).permute(0, 3, 1, 2)
+        # bmm, because matmul with a shared matrix would copy the evidence, the largest tensor here
+        y = torch.bmm(weight.expand(n, -1, -1), evidence.flatten(2))  # (n, c, h*w)
+        return y.view(n, -1, h, w).contiguous(memory_format=torch.channels_last)

@@ -34,26 +34,57 @@ class FastLoss(nn.Module):
         weight = valid.to(truth) / valid.sum().clamp(min=1)
         loss = torch.zeros((), device=truth.device)
         for state in passes:
-            error = (state.disparity - truth).abs()
-            soft_bad = error / (error + BAD)
-            part = error + 0.1 * soft_bad + split_cross_entropy(state, truth)
-            loss = loss + (part * weight).sum()
+            loss = loss + (pass_loss(state, truth) * weight).sum()
             if state.choice is not None:
                 loss = loss + choice_loss(state.choice, truth, valid)
         last = passes[-1]
         error = (last.disparity - truth).abs().detach()
         bad = (error > BAD).to(truth)
         if iterations > 1:
-            sure = F.binary_cross_entropy_with_logits(
-                self.network.certainty(last), 1 - bad, reduction="none"
-            )
-            loss = loss + 0.1 * (sure * weight).sum()
+            loss = loss + (certainty_loss(self.network, last, bad) * weight).sum()
         parts = {
             "l1_first": ((passes[0].disparity - truth).abs().detach() * weight).sum(),
             "l1": (error * weight).sum(),
             "bad": 100 * (bad * weight).sum(),
         }
         return loss, parts
+
+
+class PartLoss(nn.Module):
+    """A part of the fast network, and its share of FastLoss, on what `parts` collected."""
+
+    def __init__(self, network: FastNet, part: str) -> None:
+        super().__init__()
+        self.network, self.part = network, part
+
+    def forward(
+        self,
+        views: Tensor,
+        truth: Tensor,
+        valid: Tensor,
+        logits: Tensor,
+        summary: Tensor,
+        context: Tensor,
+        disparity: Tensor,
+        spread: Tensor,
+        iterations: int,
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Loss, and its parts for the log. The number of passes does not matter here."""
+        weight = valid.to(truth) / valid.sum().clamp(min=1)
+        before = PassState(disparity, spread, logits, logits, summary)
+        if self.part == "edges":
+            choice = self.network.settle(views, before, before, context)
+            loss, answer = choice_loss(choice, truth, valid), choice.disparity
+        else:
+            chosen = Choice(disparity, spread, logits, logits)
+            state = self.network.look_again(views, chosen, before, context)
+            answer = state.disparity
+            bad = ((answer.detach() - truth).abs() > BAD).to(truth)
+            part = pass_loss(state, truth) + certainty_loss(self.network, state, bad)
+            loss = (part * weight).sum()
+        error = (answer.detach() - truth).abs()
+        bad = (error > BAD).to(truth)
+        return loss, {"l1": (error * weight).sum(), "bad": 100 * (bad * weight).sum()}
 
 
 class PaperLoss(nn.Module):
@@ -77,6 +108,18 @@ class PaperLoss(nn.Module):
         return loss, {"l1": loss.detach(), "bad": 100 * (bad * weight).sum()}
 
 
+def pass_loss(state: PassState, truth: Tensor) -> Tensor:
+    """L1, bad pixels softened, cross-entropy: (b, h, w)."""
+    error = (state.disparity - truth).abs()
+    return error + 0.1 * error / (error + BAD) + split_cross_entropy(state, truth)
+
+
+def certainty_loss(network: FastNet, state: PassState, bad: Tensor) -> Tensor:
+    """How well the network knows where it is right: (b, h, w)."""
+    sure = network.certainty(state)
+    return 0.1 * F.binary_cross_entropy_with_logits(sure, 1 - bad, reduction="none")
+
+
 def choice_loss(choice: Choice, truth: Tensor, valid: Tensor) -> Tensor:
     """Cross-entropy to the surfaces that come closest to the truth, and the L1 error.
 
@@ -91,9 +134,11 @@ def choice_loss(choice: Choice, truth: Tensor, valid: Tensor) -> Tensor:
     return ((error - torch.logsumexp(scores, 1)) * weight).sum()
 
 
-def loss_module(network: FastNet | OACCNet) -> nn.Module:
-    """A network with the loss it is trained with."""
-    return FastLoss(network) if isinstance(network, FastNet) else PaperLoss(network)
+def loss_module(network: FastNet | OACCNet, part: str = "") -> nn.Module:
+    """A network, or a part of it, with the loss it is trained with."""
+    if isinstance(network, OACCNet):
+        return PaperLoss(network)
+    return PartLoss(network, part) if part else FastLoss(network)
 
 
 def split_cross_entropy(state: PassState, truth: Tensor) -> Tensor:

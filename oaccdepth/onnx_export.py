@@ -9,12 +9,14 @@ from __future__ import annotations
 import io
 import logging
 import warnings
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
+from oaccdepth.edges import VOTE_GAINS
 from oaccdepth.errors import InvalidOption, MissingDependency
 from oaccdepth.evidence import RESIDUAL_GAIN, SMALLEST_SUM, presence, share_there, warp
 from oaccdepth.fast import ALIGNMENT, FastNet
@@ -32,7 +34,9 @@ class ExportedNetwork(FastNet):
         last = first
         for _ in range(iterations - 1):
             last = self.refine(views, last, first, context)
-        return last.disparity, self.confidence(last, refined=iterations > 1)
+        refined = iterations > 1
+        disparity = self.polish(views, last).disparity if refined else last.disparity
+        return disparity, self.confidence(last, refined)
 
     def sweep_evidence(self, views: Tensor) -> tuple[Tensor, Tensor]:
         """As in FastNet."""
@@ -40,24 +44,23 @@ class ExportedNetwork(FastNet):
         centre = self.centre(views)[:, None]
         samples = self._shifted(views)  # (1, l, u*v, h, w)
         present = (samples >= 0).to(samples)
-        return self._compared(samples, centre, config.vote_gain, present)
+        return self._compared(samples, centre, (config.vote_gain,), present)
 
     def warp_evidence(
-        self, views: Tensor, candidates: Tensor
+        self, pictures: Tensor, candidates: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """As in FastNet."""
-        centre = self.centre(views)[:, None]
-        moved = warp(views.clamp(min=0), candidates, self.config.margin)
-        samples = torch.stack(moved, 1)  # (b, n, u*v, h, w)
-        middle = samples[:, samples.shape[1] // 2]
-        mask = (1 - (middle - centre).abs()).clamp(min=0) ** self.config.decay
-        own = torch.zeros(middle.shape[1], device=views.device)
+        centre = self.centre(pictures[:, :, :, 0])[:, None]
+        moved = torch.stack(warp(pictures, candidates, self.config.margin), 1)
+        samples, shares = moved.unbind(3)  # (b, n, u*v, h, w)
+        middle = samples.shape[1] // 2
+        mask = (1 - (samples[:, middle] - centre).abs()).clamp(min=0) ** self.config.decay
+        own = torch.zeros(mask.shape[1], device=mask.device)
         own[len(own) // 2] = 1
         mask = torch.where(own[:, None, None] > 0, torch.ones_like(mask), mask)
-        at_middle = candidates[:, samples.shape[1] // 2, None]
-        mask = mask * presence(views, at_middle, self.config.margin)
-        gain = self.config.refine_vote_gain
-        evidence, votes = self._compared(samples, centre, gain, mask[:, None])
+        mask = mask * presence(shares[:, middle])
+        gains = (self.config.refine_vote_gain,)
+        evidence, votes = self._compared(samples, centre, gains, mask[:, None])
         num_full = self.config.grid[0] * self.config.grid[1]
         relative = mask * (num_full / mask.sum(1, keepdim=True).clamp(min=SMALLEST_SUM))
         return evidence, votes, mask, relative
@@ -66,8 +69,7 @@ class ExportedNetwork(FastNet):
         """As in FastNet."""
         centre = self.centre(views)[:, None]
         samples = torch.stack(warp(views, surfaces, self.config.margin), 1)
-        gain = self.config.refine_vote_gain
-        return self._compared(samples.clamp(min=0), centre, gain, share_there(samples))
+        return self._compared(samples.clamp(min=0), centre, VOTE_GAINS, share_there(samples))
 
     def _shifted(self, views: Tensor) -> Tensor:
         """The angular patches (1, l, u*v, h, w) of all integer disparities, by one look-up.
@@ -85,16 +87,16 @@ class ExportedNetwork(FastNet):
         return views.flatten()[index][None]
 
     def _compared(
-        self, samples: Tensor, centre: Tensor, gain: float, mask: Tensor
+        self, samples: Tensor, centre: Tensor, gains: Sequence[float], mask: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Modulated evidence (b*l, 2*u*v, h, w) of samples (b, l, u*v, h, w), and mean votes."""
+        """Modulated evidence (b*l, k*u*v, h, w) of samples (b, l, u*v, h, w), and mean votes."""
         num_full = self.config.grid[0] * self.config.grid[1]
         residual = samples - centre[:, None]
-        scaled = (RESIDUAL_GAIN * residual).clamp(-RESIDUAL_GAIN, RESIDUAL_GAIN)
-        votes = (gain * residual.abs()).clamp(max=1)
+        scaled = RESIDUAL_GAIN * residual
+        votes = [(gain * residual.abs()).clamp(max=1) for gain in gains]
         relative = mask * (num_full / mask.sum(2, keepdim=True).clamp(min=SMALLEST_SUM))
-        evidence = torch.cat([scaled * relative, votes * relative], 2)
-        return evidence.flatten(0, 1), (votes * relative).sum(2) / num_full
+        evidence = torch.cat([part * relative for part in (scaled, *votes)], 2)
+        return evidence.flatten(0, 1), (votes[0] * relative).sum(2) / num_full
 
     def _strips(self, views: Tensor, num_levels: int) -> list[slice]:
         return [slice(0, views.shape[-2] - 2 * self.config.margin)]

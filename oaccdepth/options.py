@@ -63,6 +63,7 @@ class TrainOptions:
     iterations: int = 2  # passes in training
     synthetic: float = 0.0  # share of the patches that are rendered, not from DATA
     full_size: float = 0.47  # share of those from DATA that are not sub-sampled; as in the paper
+    part: str = ""  # of the network, to be trained alone: edges, refinement
     freeze_norms: bool = False  # batch norms as in use, with the statistics they came with
     seed: int = 0
     workers: int = 1  # processes that prepare patches; 0: none, in the loop itself

@@ -17,7 +17,7 @@ from torch import Tensor
 from oaccdepth.authors import estimate_like_authors
 from oaccdepth.evidence import ABSENT
 from oaccdepth.fast import ALIGNMENT, FastNet, PassState
-from oaccdepth.lightfield import LightField, as_grey
+from oaccdepth.lightfield import Array, FloatArray, LightField, as_luma
 from oaccdepth.network import OACCNet, PassResult
 from oaccdepth.tiling import Tile, plan_tiles
 
@@ -84,6 +84,7 @@ class Views:
     shear: int
     margin: int
     device: torch.device
+    grey: Callable[[Array], FloatArray] = as_luma
     _last: tuple[Region, Tensor] | None = None  # passes over a single tile ask again and again
 
     def region(self, region: Region) -> Tensor:
@@ -115,7 +116,7 @@ class Views:
         valid = self.light_field.valid
         if valid is not None and valid.ndim == 2 and not valid[u, v]:
             return
-        picture = as_grey(self.light_field.views[u, v, y, x])
+        picture = self.grey(self.light_field.views[u, v, y, x])
         if valid is not None and valid.ndim == 4:
             picture = np.where(valid[u, v, y, x], picture, np.float32(ABSENT))
         grey[into_y, into_x] = picture
@@ -179,6 +180,7 @@ def sweep_fast(
                     canvas.put("summary", part, state.summary)
                 else:
                     state = network.refine(samples, *_known(canvas, part.region))
+                    state = network.polish(samples, state) if is_last else state
                 _keep(canvas, part, network, state, number, is_last, keep_masks)
             report("estimating", (number * len(tiles) + index + 1) / (iterations * len(tiles)))
         canvas.whole |= {"disparity": canvas.whole["next"], "spread": canvas.whole["next spread"]}

@@ -30,15 +30,17 @@ from torch.utils.data import DataLoader, Dataset
 from oaccdepth import checkpoint, curves, metrics, pictures, readers
 from oaccdepth.dataset import PatchSampler, Scene, load_scenes
 from oaccdepth.errors import InvalidCheckpoint, InvalidOption, OutputExists
+from oaccdepth.fast import FastNet
 from oaccdepth.inference import choose_device, estimate
 from oaccdepth.losses import loss_module
 from oaccdepth.options import EstimateOptions, TrainOptions
 from oaccdepth.output import replacing, write_json
+from oaccdepth.parts import PARTS, PartBatches, collect_inputs, parameters_of
 from oaccdepth.version import __version__
 
 log = logging.getLogger(__name__)
 
-Batch = tuple[Tensor, Tensor, Tensor]  # views, truth, valid
+Batch = tuple[Tensor, ...]  # views, truth, valid; for a part of the network also its inputs
 ReportProgress = Callable[[dict[str, float]], None]
 MARGIN = 16  # px around a patch, for shifts of up to 4 px over 4 views
 
@@ -196,20 +198,17 @@ def train(
     trainer.about = describe_data(data, scenes)
     if resume and (run / "state.pt").exists():
         trainer.restore(run)
+    patches = choose_patches(trainer, scenes, run, rank, world)
     module = trained_module(trainer, world)
     saved = started = time.monotonic()
     earlier = trainer.progress.seconds
     with MetricsLog(run, rank) as table, flushed_denormals():
-        for views, truth, valid in batches(scenes, options, trainer.progress.step, rank, world):
+        for batch in batches(patches, options, trainer.progress.step):
             if trainer.share_done() >= 1:
                 break
             alone = trainer.share_done() < options.first_pass_share
-            loss, parts = module(
-                views.to(torch_device),
-                truth.to(torch_device),
-                valid.to(torch_device),
-                1 if alone else options.iterations,
-            )
+            given = (part.to(torch_device) for part in batch)
+            loss, parts = module(*given, 1 if alone else options.iterations)
             parts["gradient"] = trainer.update(loss)
             trainer.progress.step += 1
             trainer.progress.seconds = agree(earlier + time.monotonic() - started, world)
@@ -237,6 +236,12 @@ def check_options(options: TrainOptions) -> None:
     if options.preset not in checkpoint.KINDS:
         known = ", ".join(checkpoint.KINDS)
         raise InvalidOption(f"--preset {options.preset}: no such network. Known: {known}.")
+    if options.part and options.part not in PARTS:
+        raise InvalidOption(f"--part {options.part}: no such part. Known: {', '.join(PARTS)}.")
+    if options.part and (options.preset != "fast" or not options.initial):
+        raise InvalidOption("--part: only for --preset fast, and with --initial for the others.")
+    if options.part and options.iterations < 2:
+        raise InvalidOption("--part: it begins with the second pass. Use --iterations 2 or more.")
     if options.patch % 8:
         raise InvalidOption(f"--patch {options.patch}: expected a multiple of 8.")
 
@@ -258,15 +263,36 @@ def own_device(name: str) -> torch.device:
     return device
 
 
+def choose_patches(
+    trainer: Trainer, scenes: Sequence[Scene], run: Path, rank: int, world: int
+) -> Dataset[Batch]:
+    """Patches of the scenes, or of what a part of the network begins with on them."""
+    options, network = trainer.options, trainer.network
+    if not options.part:
+        return StepBatches(scenes, options, rank, world)
+    assert isinstance(network, FastNet)
+    begun = checkpoint.load(checkpoint.find_weights(str(options.initial)))[0]
+    assert isinstance(begun, FastNet)  # not the trainer's: that may have been resumed
+    paths = collect_inputs(
+        begun.to(network.beta.device), scenes, run / "inputs", options, rank, world
+    )
+    return PartBatches(paths, options, MARGIN, rank, world)
+
+
 def trained_module(trainer: Trainer, world: int) -> nn.Module:
     """The network with its loss, in training; batch norms frozen if so wished; for all processes.
 
     A frozen norm does in training what it does in use: the statistics of small batches differ.
     """
-    module = loss_module(trainer.network).to(next(trainer.network.parameters()).device).train()
-    for part in module.modules():
-        if isinstance(part, nn.BatchNorm2d | nn.BatchNorm3d):
-            part.train(not trainer.options.freeze_norms)
+    network, options = trainer.network, trainer.options
+    module = loss_module(network, options.part).to(next(network.parameters()).device).train()
+    for layer in module.modules():
+        if isinstance(layer, nn.BatchNorm2d | nn.BatchNorm3d):
+            layer.train(not (options.freeze_norms or options.part))
+    if options.part and isinstance(network, FastNet):
+        network.requires_grad_(False)
+        for parameter in parameters_of(network, options.part):
+            parameter.requires_grad_(True)
     if world > 1:
         return nn.parallel.DistributedDataParallel(module, find_unused_parameters=True)
     return module
@@ -306,13 +332,11 @@ def describe_data(data: Path, scenes: Sequence[Scene]) -> dict[str, str]:
     return {"data": ", ".join(scene.name for scene in scenes), "licence": licence}
 
 
-def batches(
-    scenes: Sequence[Scene], options: TrainOptions, step: int, rank: int, world: int
-) -> Iterator[Batch]:
+def batches(patches: Dataset[Batch], options: TrainOptions, step: int) -> Iterator[Batch]:
     """Batches from this step on, prepared by other processes while the network works."""
     last = options.steps if options.steps is not None else 1 << 40
     loader = DataLoader(
-        StepBatches(scenes, options, rank, world),
+        patches,
         sampler=range(step, last),
         batch_size=None,
         num_workers=options.workers,

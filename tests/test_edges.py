@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from oaccdepth.edges import NEAR, RADIUS, SOFTNESS, Choice, decide, otherness, surfaces_around
+from oaccdepth.edges import (
+    NEAR,
+    RADIUS,
+    SOFTNESS,
+    VOTE_GAINS,
+    Choice,
+    decide,
+    otherness,
+    surfaces_around,
+)
 from oaccdepth.evidence import ABSENT, RESIDUAL_GAIN
 from oaccdepth.fast import FastConfig, FastNet, PassState
 from oaccdepth.losses import choice_loss
@@ -74,18 +83,20 @@ def test_evidence_of_surfaces_is_the_literal_one():
     views[0, 2, 3] = ABSENT
     surfaces = torch.tensor([-1.0, 0.0, 2.0]).view(1, 3, 1, 1).expand(1, 3, H, W)
     evidence, votes = FastNet(SMALL).surface_evidence(views, surfaces)
-    evidence = evidence.view(3, 2, 9, 9, H, W)
+    evidence = evidence.view(3, 3, 9, 9, H, W)
     y, x = 7, 11
     centre = views[0, 4, 4, y + MARGIN, x + MARGIN].item()
-    residuals, saturated = np.zeros((9, 9)), np.zeros((9, 9))
+    residuals, saturated = np.zeros((9, 9)), np.zeros((2, 9, 9))
     for u, v in np.ndindex(9, 9):
         sample = views[0, u, v, y + MARGIN + (4 - u) * 2, x + MARGIN + (4 - v) * 2].item()
         if sample >= 0:
             residuals[u, v] = RESIDUAL_GAIN * (sample - centre) * 81 / 80
-            saturated[u, v] = min(1, SMALL.refine_vote_gain * abs(sample - centre)) * 81 / 80
+            for gain in (0, 1):
+                vote = min(1, VOTE_GAINS[gain] * abs(sample - centre))
+                saturated[gain, u, v] = vote * 81 / 80
     np.testing.assert_allclose(evidence[2, 0, :, :, y, x], residuals, atol=1e-3)
-    np.testing.assert_allclose(evidence[2, 1, :, :, y, x], saturated, atol=1e-3)
-    np.testing.assert_allclose(votes[0, 2, y, x], saturated.mean(), atol=1e-4)
+    np.testing.assert_allclose(evidence[2, 1:, :, :, y, x], saturated, atol=1e-3)
+    np.testing.assert_allclose(votes[0, 2, y, x], saturated[0].mean(), atol=1e-4)
 
 
 @pytest.mark.parametrize("moved", [-3, 3])

@@ -33,7 +33,7 @@ ROWS = {
         "regions",
     ],
     "3b": ["network", "evidence", "layers", "edges", "fast", "losses", "checkpoint", "authors"],
-    "4": ["sweeps", "merging", "inference", "dataset"],
+    "4": ["sweeps", "merging", "inference", "dataset", "parts"],
     "5": ["evaluation", "submission", "training", "onnx_export", "batch", "benchmark"],
     "6": ["commands", "cli", "__init__", "__main__"],
 }

@@ -60,6 +60,15 @@ def train_options(
             min=0.0, max=1.0, help="Share of the others that are not sub-sampled, by 2 or 3."
         ),
     ] = TrainOptions.full_size,
+    part: Annotated[
+        str,
+        typer.Option(
+            metavar="edges|refinement",
+            help="Train this part of `fast` alone, on what the others make of whole scenes, which "
+            "is computed first: many times as many patches. Needs --initial.",
+            show_default=False,
+        ),
+    ] = TrainOptions.part,
     freeze_norms: Annotated[
         bool,
         typer.Option("--freeze-norms", help="Leave the batch norms' statistics as --initial has."),
