@@ -50,6 +50,14 @@ class WithoutSurfaces(FastNet):
         return Choice(last.disparity, last.spread, last.logits, last.candidates)
 
 
+class WithoutFit(FastNet):
+    """The last answer stays as the network gave it."""
+
+    def polish(self, views: Tensor, state: PassState) -> PassState:
+        """Nothing changes."""
+        return state
+
+
 def variants(weights: Path) -> Iterator[tuple[str, FastNet]]:
     """The networks to compare, with the same weights."""
     network, _ = checkpoint.load(weights)
@@ -58,6 +66,7 @@ def variants(weights: Path) -> Iterator[tuple[str, FastNet]]:
     yield "without modulation", as_kind(WithoutModulation, network)
     yield "mask of the ground truth", as_kind(WithTrueMask, network)
     yield "without the choice of surfaces", as_kind(WithoutSurfaces, network)
+    yield "without the last fit", as_kind(WithoutFit, network)
     for decay in (2.0, 4.0, 16.0):
         other = as_kind(FastNet, network)
         other.config = replace(network.config, decay=decay)
@@ -80,7 +89,9 @@ def score_passes(network: FastNet, scene: Path, num_passes: int) -> list[Score]:
     views = Views(readers.read(scene), 0, network.config.margin, torch.device("cpu"))
     if isinstance(network, WithTrueMask):
         network.truth = torch.from_numpy(truth)[None]
-    passes = network(views.region((slice(0, height), slice(0, width))), num_passes)
+    grey = views.region((slice(0, height), slice(0, width)))
+    passes = network(grey, num_passes)
+    passes[1:-1] = [network.polish(grey, state) for state in passes[1:-1]]  # as if each were last
     inner = metrics.scored_pixels(truth)
     answers = [state.disparity[0].numpy() for state in passes]
     return [

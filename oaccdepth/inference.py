@@ -367,7 +367,7 @@ def _corner(valid: Any, side: int) -> Any:
 def foresee_memory(light_field: LightField, options: EstimateOptions, loaded: LoadedWeights) -> int:
     """Bytes at the peak: libraries, the views, and what grows with picture and tile (measured)."""
     kind = checkpoint.kind_of(loaded.network)
-    per_px = {"fast": (6200, 200), "paper": (30000, 120)}[kind]
+    per_px = {"fast": (5000, 200), "paper": (30000, 120)}[kind]
     kept = 4 * math.prod(light_field.grid) if options.keep_masks else 0
     picture = math.prod(light_field.resolution)
     growing = per_px[0] * _region_px(light_field, options, loaded) + (per_px[1] + kept) * picture

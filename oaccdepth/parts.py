@@ -35,7 +35,8 @@ from oaccdepth.output import replacing
 log = logging.getLogger(__name__)
 
 PARTS = ("edges", "refinement")
-VARIANTS = 3  # of each scene, the last one disturbed
+VARIANTS = 5  # of each scene
+DISTURBED = 2  # of them: noise, missing views and so on
 HARD_SHARE = 0.75  # of the patches, around a pixel with something to learn
 NOT_YET_EXACT = (0.05, 0.6)  # px of error that a refinement can still mend
 KEPT = ("views", "truth", "valid", "logits", "summary", "context", "disparity", "spread")
@@ -93,7 +94,7 @@ def vary(scene: Scene, variant: int, margin: int, rng: np.random.Generator) -> P
     window = np.s_[top : top + side, left : left + side]
     truth, valid = scene.truth[window], scene.valid[window]
     patch = Patch(views, truth, valid & (np.abs(truth) <= LARGEST_DISPARITY))
-    return augment(patch, rng) if variant == VARIANTS - 1 else Patch(*turn(patch, rng))
+    return augment(patch, rng) if variant >= VARIANTS - DISTURBED else Patch(*turn(patch, rng))
 
 
 @torch.inference_mode()

@@ -27,6 +27,7 @@ def test_the_table(scene_folder):
         "without modulation",
         "mask of the ground truth",
         "without the choice of surfaces",
+        "without the last fit",
         "decay q = 2 (trained with 8)",
         "decay q = 4 (trained with 8)",
         "decay q = 16 (trained with 8)",
