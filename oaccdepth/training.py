@@ -294,7 +294,7 @@ def trained_module(trainer: Trainer, world: int) -> nn.Module:
         for parameter in parameters_of(network, options.part):
             parameter.requires_grad_(True)
     if world > 1:
-        return nn.parallel.DistributedDataParallel(module, find_unused_parameters=True)
+        return nn.parallel.DistributedDataParallel(module, find_unused_parameters=not options.part)
     return module
 
 
