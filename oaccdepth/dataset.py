@@ -23,6 +23,7 @@ from oaccdepth.synthetic import random_scene
 LARGEST_DISPARITY = 3.9  # px; the networks reach 4
 SUBSAMPLING = {2: 2 / 3, 3: 1 / 3}  # how often, of the patches that are sub-sampled
 VALID_MASK = "valid_mask.png"
+NOISY = 0.2  # share of patches with noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,8 +200,8 @@ def inside(start: int, length: int, phase: int, scale: int, limit: int) -> tuple
     return (source if last > first else slice(0, 0)), slice(first - start, last - start)
 
 
-def augment(patch: Patch, rng: np.random.Generator) -> Patch:
-    """Turn, drop views, disturb exposure, sharpness, calibration; add noise."""
+def augment(patch: Patch, rng: np.random.Generator, noisy: float = NOISY) -> Patch:
+    """Turn, drop views, disturb exposure, sharpness, calibration; add noise, in a share of them."""
     views, truth, valid = turn(patch, rng)
     absent = views < 0
     if rng.random() < 0.05:
@@ -209,7 +210,7 @@ def augment(patch: Patch, rng: np.random.Generator) -> Patch:
         views = shift_slightly(views, rng)
     if rng.random() < 0.05:
         views = views * (1 + rng.normal(0, 0.03, (*views.shape[:2], 1, 1))).astype(np.float32)
-    views = add_noise(views, rng)
+    views = add_noise(views, rng, noisy)
     np.clip(views, 0, 1, out=views)
     views[absent] = ABSENT
     end_frame(views, (views.shape[-1] - truth.shape[-1]) // 2, rng)
@@ -262,12 +263,12 @@ def shift_slightly(views: FloatArray, rng: np.random.Generator) -> FloatArray:
     return result
 
 
-def add_noise(views: FloatArray, rng: np.random.Generator) -> FloatArray:
+def add_noise(views: FloatArray, rng: np.random.Generator, share: float) -> FloatArray:
     """Mild or heavy noise at times, mostly none: what tells surfaces apart is faint."""
     draw = rng.random()
-    if draw < 0.12:
+    if draw < 0.6 * share:
         strength = rng.uniform(0, 0.02)
-    elif draw < 0.2:
+    elif draw < share:
         strength = rng.uniform(0.02, 0.3)
     else:
         return np.array(views)

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 PARTS = ("edges", "refinement")
 VARIANTS = 5  # of each scene
-DISTURBED = 2  # of them: noise, missing views and so on
+DISTURBED = 2  # of them: noise, often missing views and so on
 HARD_SHARE = 0.75  # of the patches, around a pixel with something to learn
 NOT_YET_EXACT = (0.05, 0.6)  # px of error that a refinement can still mend
 KEPT = ("views", "truth", "valid", "logits", "summary", "context", "disparity", "spread")
@@ -94,7 +94,9 @@ def vary(scene: Scene, variant: int, margin: int, rng: np.random.Generator) -> P
     window = np.s_[top : top + side, left : left + side]
     truth, valid = scene.truth[window], scene.valid[window]
     patch = Patch(views, truth, valid & (np.abs(truth) <= LARGEST_DISPARITY))
-    return augment(patch, rng) if variant >= VARIANTS - DISTURBED else Patch(*turn(patch, rng))
+    if variant >= VARIANTS - DISTURBED:
+        return augment(patch, rng, noisy=1)
+    return Patch(*turn(patch, rng))
 
 
 @torch.inference_mode()

@@ -154,7 +154,7 @@ def test_the_centre_view_always_stays():
 
 def test_noise_is_there_at_times():
     rng = np.random.default_rng(0)
-    spread = [add_noise(np.zeros((2, 2, 8, 8), np.float32), rng).std() for _ in range(100)]
+    spread = [add_noise(np.zeros((2, 2, 8, 8), np.float32), rng, 0.2).std() for _ in range(100)]
     assert min(spread) == 0
     assert 0.1 < max(spread) < 0.35
 
