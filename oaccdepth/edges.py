@@ -38,7 +38,7 @@ class Choice:
 
 
 class EdgeNet(nn.Module):
-    """Weighs the surfaces by their evidence, at full resolution with a glance at half."""
+    """Weighs the surfaces by their evidence, at full, half and quarter resolution."""
 
     def __init__(self, grid: tuple[int, int], num_about: int) -> None:
         super().__init__()

@@ -74,16 +74,18 @@ class PartLoss(nn.Module):
         before = PassState(disparity, spread, logits, logits, summary)
         if self.part == "edges":
             choice = self.network.settle(views, before, before, context)
-            loss, answer = choice_loss(choice, truth, valid), choice.disparity
+            answer = choice.disparity
         else:
             chosen = Choice(disparity, spread, logits, logits)
             state = self.network.look_again(views, chosen, before, context)
             answer = state.disparity
-            bad = ((answer.detach() - truth).abs() > BAD).to(truth)
-            part = pass_loss(state, truth) + certainty_loss(self.network, state, bad)
-            loss = (part * weight).sum()
         error = (answer.detach() - truth).abs()
         bad = (error > BAD).to(truth)
+        if self.part == "edges":
+            loss = choice_loss(choice, truth, valid)
+        else:
+            part = pass_loss(state, truth) + certainty_loss(self.network, state, bad)
+            loss = (part * weight).sum()
         return loss, {"l1": (error * weight).sum(), "bad": 100 * (bad * weight).sum()}
 
 

@@ -128,7 +128,6 @@ def test_only_the_part_is_trained(scene_folder, weights_file, tmp_path):
 
 
 def test_a_resumed_part_goes_on(scene_folder, weights_file, tmp_path):
-    train(scene_folder, tmp_path / "whole", options_of("edges", weights_file))
     train(scene_folder, tmp_path / "run", options_of("edges", weights_file, steps=1))
     made = {path: path.stat().st_mtime_ns for path in (tmp_path / "run" / "inputs").iterdir()}
     options = options_of("edges", weights_file)
