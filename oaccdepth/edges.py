@@ -136,3 +136,23 @@ def decide(p: Tensor, surfaces: Tensor) -> Tensor:
     is_own = torch.zeros_like(p)
     is_own[:, OWN] = 1
     return weights + is_own * (own**2 / total)
+
+
+def average_surface(values: Tensor, disparity: Tensor, radius: int, tolerance: float) -> Tensor:
+    """Means of values (b, k, h, w) over the pixels around that lie on the same surface.
+
+    Which those are is given, by the disparity (b, h, w) [px]; what they say may be learnt.
+    """
+    height, width = disparity.shape[1:]
+    own = disparity.detach()[:, None]
+    around = F.pad(values, (radius,) * 4, mode="replicate")
+    surfaces = F.pad(own, (radius,) * 4, mode="replicate")
+    total, weights = torch.zeros_like(values), torch.zeros_like(own)
+    for y in range(2 * radius + 1):
+        for x in range(2 * radius + 1):
+            window = (..., slice(y, y + height), slice(x, x + width))
+            weight = surfaces[window] - own
+            weight.square_().mul_(-0.5 / tolerance**2).exp_()
+            weights += weight
+            total = torch.addcmul(total, weight, around[window])
+    return total / weights

@@ -18,12 +18,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from oaccdepth.edges import EDGE_REACH, VOTE_GAINS, Choice, EdgeNet, surfaces_around
+from oaccdepth.edges import (
+    EDGE_REACH,
+    VOTE_GAINS,
+    Choice,
+    EdgeNet,
+    average_surface,
+    surfaces_around,
+)
 from oaccdepth.evidence import (
     SMALLEST_SUM,
     compare,
     fit,
     interpolate_levels,
+    power,
     presence,
     share_there,
     silence,
@@ -385,14 +393,6 @@ class FastNet(nn.Module):
         return mask
 
 
-def power(x: Tensor, exponent: float) -> Tensor:
-    """To this power, in place; by squaring where that will do, which is many times as fast."""
-    while exponent > 1 and exponent % 2 == 0:
-        x.square_()
-        exponent /= 2
-    return x.pow_(exponent) if exponent != 1 else x
-
-
 @torch.no_grad()
 def places(candidates: Tensor) -> Tensor:
     """How many steps candidates lie from the mean of the last answers nearby.
@@ -431,26 +431,6 @@ def answer(logits: Tensor, candidates: Tensor, features: Tensor, windowed: bool)
         near = p * ((index - best).abs() <= 1)
         mean = (near * candidates).sum(1, keepdim=True) / near.sum(1, keepdim=True)
     return PassState(mean[:, 0], spread, logits, candidates, summary)
-
-
-def average_surface(values: Tensor, disparity: Tensor, radius: int, tolerance: float) -> Tensor:
-    """Means of values (b, k, h, w) over the pixels around that lie on the same surface.
-
-    Which those are is given, by the disparity (b, h, w) [px]; what they say may be learnt.
-    """
-    height, width = disparity.shape[1:]
-    own = disparity.detach()[:, None]
-    around = F.pad(values, (radius,) * 4, mode="replicate")
-    surfaces = F.pad(own, (radius,) * 4, mode="replicate")
-    total, weights = torch.zeros_like(values), torch.zeros_like(own)
-    for y in range(2 * radius + 1):
-        for x in range(2 * radius + 1):
-            window = (..., slice(y, y + height), slice(x, x + width))
-            weight = surfaces[window] - own
-            weight.square_().mul_(-0.5 / tolerance**2).exp_()
-            weights += weight
-            total = torch.addcmul(total, weight, around[window])
-    return total / weights
 
 
 def join(parts: Sequence[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:

@@ -7,6 +7,7 @@ import pytest
 import reference
 import torch
 
+from oaccdepth.edges import average_surface
 from oaccdepth.evidence import (
     ABSENT,
     FIT_STEP,
@@ -14,11 +15,12 @@ from oaccdepth.evidence import (
     RESIDUAL_GAIN,
     fit,
     interpolate_levels,
+    power,
     presence,
     warp,
     with_presence,
 )
-from oaccdepth.fast import PLACE_RADII, FastConfig, FastNet, average_surface, places, power
+from oaccdepth.fast import PLACE_RADII, FastConfig, FastNet, places
 from oaccdepth.network import angular_patch
 
 SMALL = FastConfig(channels=(16, 16, 16, 16), refine_channels=(16, 16, 16, 16))
