@@ -28,6 +28,7 @@ from oaccdepth.dataset import (
     turn,
 )
 from oaccdepth.edges import otherness, surfaces_around
+from oaccdepth.errors import InvalidOption
 from oaccdepth.fast import ALIGNMENT, FastNet
 from oaccdepth.options import TrainOptions
 from oaccdepth.output import replacing
@@ -139,6 +140,11 @@ class PartBatches(Dataset[tuple[Tensor, ...]]):
         self, paths: Sequence[Path], options: TrainOptions, margin: int, rank: int, world: int
     ) -> None:
         self.inputs = [safetensors.torch.load_file(path) for path in paths]  # mapped, not read
+        smallest = min(min(inputs["truth"].shape) for inputs in self.inputs)
+        if options.patch > smallest:
+            raise InvalidOption(
+                f"--patch {options.patch}: larger than a scene. Use at most {smallest}."
+            )
         self.hard = [torch.nonzero(inputs["hard"]).to(torch.int16) for inputs in self.inputs]
         self.options, self.margin, self.rank, self.world = options, margin, rank, world
 

@@ -140,6 +140,7 @@ def test_parts_that_cannot_be_trained(scene_folder, weights_file, tmp_path):
         ({"part": "corners"}, "--part corners: no such part. Known: edges, refinement."),
         ({"initial": None}, "--part: only for --preset fast, and with --initial for the others."),
         ({"iterations": 1}, "--part: it begins with the second pass. Use --iterations 2 or more."),
+        ({"patch": 64}, "--patch 64: larger than a scene. Use at most 48."),
     ]
     for changes, message in cases:
         with pytest.raises(InvalidOption) as caught:
