@@ -27,7 +27,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Load `estimate` on first use: importing torch takes seconds, and `--help` must not."""
     if name == "estimate":
-        from oaccdepth.inference import estimate
+        from oaccdepth.estimation.inference import estimate
 
         return estimate
     raise AttributeError(f"module 'oaccdepth' has no attribute {name!r}")

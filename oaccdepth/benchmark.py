@@ -17,15 +17,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from oaccdepth import checkpoint
 from oaccdepth.batch.memory import PeakMemory
 from oaccdepth.errors import InvalidOption
-from oaccdepth.fast import FastNet
-from oaccdepth.inference import LoadedWeights, choose_device, estimate
+from oaccdepth.estimation.inference import LoadedWeights, choose_device, estimate
+from oaccdepth.estimation.sweeps import synchronize
 from oaccdepth.lightfield import LightField
-from oaccdepth.network import OACCNet, occlusion_mask
+from oaccdepth.networks import checkpoint
+from oaccdepth.networks.fast import FastNet
+from oaccdepth.networks.paper import OACCNet, occlusion_mask
 from oaccdepth.options import EstimateOptions
-from oaccdepth.sweeps import synchronize
 
 ReportProgress = Callable[[str, float], None]
 
@@ -194,7 +194,7 @@ def _timed(
 @contextmanager
 def _timed_masks(device: torch.device, stages: dict[str, Stage]) -> Iterator[None]:
     """The paper's masks come from a function of its module."""
-    from oaccdepth import network as module
+    from oaccdepth.networks import paper as module
 
     module.occlusion_mask = _clocked(occlusion_mask, "mask generation", device, stages)
     try:

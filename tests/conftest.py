@@ -14,8 +14,22 @@ from typer.testing import CliRunner
 
 from oaccdepth import writers
 from oaccdepth.lightfield import Camera
-from oaccdepth.surfaces import Plane, Sphere, Surface, bars, cloud_texture, polygon
-from oaccdepth.synthetic import SyntheticScene, render
+from oaccdepth.rendering.surfaces import Plane, Sphere, Surface, bars, cloud_texture, polygon
+from oaccdepth.rendering.synthetic import SyntheticScene, render
+
+
+def scene_between(low: float, high: float, size=(96, 128), grid=(9, 9)):
+    """A far wall, a middle board, a near one."""
+    rng = np.random.default_rng(5)
+    textures = [cloud_texture(rng, 256, 1.0) for _ in range(3)]
+    middle = (low + high) / 2
+    height, width = size
+    surfaces = [
+        Surface(Plane(low), textures[0]),
+        Surface(Plane(middle), textures[1], polygon(height * 0.4, width * 0.3, 22.0, 4, 0.2)),
+        Surface(Plane(high), textures[2], polygon(height * 0.55, width * 0.68, 24.0, 5, 0.5)),
+    ]
+    return render(surfaces, grid, size)
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +61,7 @@ def weights_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Weights of an untrained network: it still answers, because it starts as a plane sweep."""
     import torch
 
-    from oaccdepth import checkpoint
+    from oaccdepth.networks import checkpoint
 
     torch.manual_seed(0)
     path = tmp_path_factory.mktemp("weights") / "untrained.safetensors"

@@ -7,7 +7,6 @@ import json
 import pytest
 import torch
 
-from oaccdepth import checkpoint
 from oaccdepth.benchmark import (
     count_macs,
     load_preset,
@@ -16,8 +15,9 @@ from oaccdepth.benchmark import (
     shift_and_concat,
 )
 from oaccdepth.errors import InvalidOption
-from oaccdepth.fast import FastNet
-from oaccdepth.network import OACCNet, OACCNetConfig
+from oaccdepth.networks import checkpoint
+from oaccdepth.networks.fast import FastNet
+from oaccdepth.networks.paper import OACCNet, OACCNetConfig
 
 CPU = torch.device("cpu")
 

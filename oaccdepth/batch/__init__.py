@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from oaccdepth import evaluation, readers, writers
+from oaccdepth import readers, writers
 from oaccdepth.batch.crew import Crew, LocalWorker, ProcessWorker, Worker
 from oaccdepth.batch.job import (
     Job,
@@ -29,8 +29,9 @@ from oaccdepth.batch.job import (
 )
 from oaccdepth.batch.report import remove_report, write_report
 from oaccdepth.errors import InvalidOption, UnreadableFile, UnwritableOutput
+from oaccdepth.evaluation import scores
+from oaccdepth.files.atomic import TEMPORARY
 from oaccdepth.options import BatchOptions, EstimateOptions, ReadOptions
-from oaccdepth.output import TEMPORARY
 from oaccdepth.version import __version__
 
 logger = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ def find_jobs(root: Path, output: Path, options: BatchOptions = BatchOptions()) 
     if len(sources) < len(found):
         count = len(found) - len(sources)
         logger.warning("left out what lies in --output %s: %d found there.", output, count)
-    names = evaluation.name_scenes(root, sources)
+    names = scores.name_scenes(root, sources)
     jobs = [
         Job(name, source, output / name)
         for name, source in names.items()
@@ -121,7 +122,7 @@ def make_settings(
     output: Path, options: BatchOptions, reading: ReadOptions, estimating: EstimateOptions
 ) -> Settings:
     """Gather what is the same for all light fields; bad weights are told here."""
-    from oaccdepth import checkpoint
+    from oaccdepth.networks import checkpoint
 
     return Settings(
         reading=reading,

@@ -20,10 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from oaccdepth import evaluation, readers, writers
+from oaccdepth import readers, writers
 from oaccdepth.batch.memory import PeakMemory
 from oaccdepth.disparity import DisparityMap
 from oaccdepth.errors import OaccDepthError
+from oaccdepth.evaluation import scores
 from oaccdepth.lightfield import LightField
 from oaccdepth.options import EstimateOptions, Range, ReadOptions
 
@@ -69,7 +70,7 @@ class Record:
 
 def open_network(options: EstimateOptions) -> Estimate:
     """Load the weights once; estimate many light fields with them."""
-    from oaccdepth import inference
+    from oaccdepth.estimation import inference
 
     network = inference.load_network(options.weights, options.device)
 
@@ -306,7 +307,7 @@ def _score(
         truth = readers.read_ground_truth(job.source, reading)
         if truth is None:
             return {}, []
-        score = evaluation.evaluate_maps(job.scene, result.disparity, truth)
-        return evaluation.finite(score.values), []
+        score = scores.evaluate_maps(job.scene, result.disparity, truth)
+        return scores.finite(score.values), []
     except OaccDepthError as error:
         return {}, [f"not scored: {error}"]

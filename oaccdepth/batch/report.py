@@ -9,9 +9,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from oaccdepth import evaluation
 from oaccdepth.batch.job import Record
-from oaccdepth.output import write_bytes, write_json
+from oaccdepth.evaluation import scores
+from oaccdepth.files.atomic import write_bytes, write_json
 
 CSV_FILE, JSON_FILE = "report.csv", "report.json"
 
@@ -51,7 +51,7 @@ def _row(record: Record) -> dict[str, Any]:
         "peak_memory_bytes": record.peak_memory_bytes,
         "disparity_min": lowest,
         "disparity_max": highest,
-        **{name: record.scores.get(name) for name in evaluation.METRICS},
+        **{name: record.scores.get(name) for name in scores.METRICS},
         "message": record.message,
         "notes": " ".join(record.notes),
     }

@@ -23,7 +23,9 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from oaccdepth.commands import (
+from oaccdepth.commands.estimate import Colormap, ColourRange, Formats
+from oaccdepth.commands.evaluate import wide_results
+from oaccdepth.commands.shared import (
     AsJson,
     Output,
     Quiet,
@@ -33,14 +35,9 @@ from oaccdepth.commands import (
     parse_range,
     plural,
 )
-from oaccdepth.commands.estimate import Colormap, ColourRange, Formats
-from oaccdepth.commands.estimating import (
-    estimate_options,
-    print_message,
-)
-from oaccdepth.commands.evaluate import wide_results
-from oaccdepth.commands.nesting import takes
-from oaccdepth.commands.reading import read_options
+from oaccdepth.commands.shared.estimating import estimate_options, print_message
+from oaccdepth.commands.shared.nesting import takes
+from oaccdepth.commands.shared.reading import read_options
 from oaccdepth.options import BatchOptions, EstimateOptions, ReadOptions
 
 if TYPE_CHECKING:

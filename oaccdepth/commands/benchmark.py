@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from oaccdepth.commands import AsJson, Device, Quiet, progress_bar, results
+from oaccdepth.commands.shared import AsJson, Device, Quiet, progress_bar, results
 
 if TYPE_CHECKING:
     from oaccdepth.benchmark import Benchmark

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from oaccdepth.commands import (
+from oaccdepth.commands.shared import (
     AsJson,
     Input,
     Overwrite,
@@ -17,9 +17,9 @@ from oaccdepth.commands import (
     configure_logging,
     progress_bar,
 )
-from oaccdepth.commands.estimating import print_notes
-from oaccdepth.commands.nesting import takes
-from oaccdepth.commands.reading import read_options
+from oaccdepth.commands.shared.estimating import print_notes
+from oaccdepth.commands.shared.nesting import takes
+from oaccdepth.commands.shared.reading import read_options
 from oaccdepth.options import ReadOptions
 
 ConvertedTo = Annotated[
@@ -61,7 +61,8 @@ def convert(
 
     Reading the result gives the same light field again.
     """
-    from oaccdepth import conversion, readers
+    from oaccdepth import readers
+    from oaccdepth.writers import scenes
 
     configure_logging(quiet, verbose)
     with progress_bar(quiet or as_json) as progress:
@@ -69,7 +70,7 @@ def convert(
         light_field = readers.read(path, reading)
         truth = readers.read_ground_truth(path, reading)
         progress("writing", 0.5)
-        written = conversion.write_light_field(
+        written = scenes.write_light_field(
             light_field, output, to=to, truth=truth, overwrite=overwrite
         )
     if as_json:

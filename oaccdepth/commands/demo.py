@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oaccdepth.commands import (
+from oaccdepth.commands.shared import (
     AsJson,
     Device,
     Overwrite,
@@ -19,12 +19,12 @@ from oaccdepth.commands import (
     configure_logging,
     progress_bar,
 )
-from oaccdepth.commands.estimating import print_notes, write_page
+from oaccdepth.commands.shared.estimating import print_notes, write_page
 from oaccdepth.options import EstimateOptions
 
 if TYPE_CHECKING:
     from oaccdepth.disparity import DisparityMap
-    from oaccdepth.synthetic import SyntheticScene
+    from oaccdepth.rendering.synthetic import SyntheticScene
 
 FOLDER = Path("oaccdepth-demo")
 SCENE, MASKS = "scene", "masks"  # sub-folders
@@ -51,7 +51,9 @@ def demo(
     Renders a small light field, estimates its disparity, compares it with the truth and writes all
     kinds of output.
     """
-    from oaccdepth import inference, synthetic, writers
+    from oaccdepth import writers
+    from oaccdepth.estimation import inference
+    from oaccdepth.rendering import synthetic
 
     configure_logging(quiet, verbose)
     options = EstimateOptions(
@@ -94,7 +96,7 @@ def _write_all(
 
 def _score(scene: SyntheticScene, result: DisparityMap) -> dict[str, float]:
     """The benchmark's scores, with its border of 15 px, and how far the masks are right."""
-    from oaccdepth import metrics
+    from oaccdepth.evaluation import metrics
 
     assert result.masks is not None  # asked for by keep_masks
     scored = metrics.scored_pixels(scene.disparity)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oaccdepth.commands import (
+from oaccdepth.commands.shared import (
     AsJson,
     Input,
     Output,
@@ -19,15 +19,15 @@ from oaccdepth.commands import (
     parse_range,
     progress_bar,
 )
-from oaccdepth.commands.estimating import (
+from oaccdepth.commands.shared.estimating import (
     describe,
     estimate_options,
     print_message,
     print_notes,
     write_page,
 )
-from oaccdepth.commands.nesting import takes
-from oaccdepth.commands.reading import read_options
+from oaccdepth.commands.shared.nesting import takes
+from oaccdepth.commands.shared.reading import read_options
 from oaccdepth.options import EstimateOptions, ReadOptions
 
 if TYPE_CHECKING:
@@ -81,7 +81,8 @@ def estimate(
 
     Writes disparity.pfm, disparity.png, confidence.png and run.json to the folder OUT.
     """
-    from oaccdepth import inference, readers, writers
+    from oaccdepth import readers, writers
+    from oaccdepth.estimation import inference
 
     configure_logging(quiet, verbose)
     options = replace(estimating, keep_masks=view, keep_passes=view, keep_evidence=view)

@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from oaccdepth.commands import AsJson, configure_logging, messages, plural, results
+from oaccdepth.commands.shared import AsJson, configure_logging, messages, plural, results
 from oaccdepth.errors import InvalidOption
-from oaccdepth.metrics import BORDER
+from oaccdepth.evaluation.metrics import BORDER
 
 if TYPE_CHECKING:
-    from oaccdepth.evaluation import Evaluation
+    from oaccdepth.evaluation.scores import Evaluation
 
 THIS_RESULT = "this result"
 LEGEND = (
@@ -80,7 +80,7 @@ def evaluate(
     HCI benchmark defines them; smaller is better. A prediction that is not finite counts as bad.
     With --dataset, one that cannot be scored does not stop the others: exit code 1 at the end.
     """
-    from oaccdepth import evaluation
+    from oaccdepth.evaluation import scores
 
     configure_logging(quiet=False, verbose=False)
     if as_json + as_csv + as_markdown > 1:
@@ -90,17 +90,17 @@ def evaluate(
             "evaluate needs either GROUND_TRUTH (a PFM file) or --dataset ROOT, and not both."
         )
     if dataset is not None:
-        scored = evaluation.evaluate_folder(prediction, dataset, border, error_maps)
+        scored = scores.evaluate_folder(prediction, dataset, border, error_maps)
     else:
         assert ground_truth is not None  # one of the two is given, see above
-        scored = evaluation.evaluate_files(prediction, ground_truth, border, error_maps)
+        scored = scores.evaluate_files(prediction, ground_truth, border, error_maps)
 
     if as_json:
-        typer.echo(json.dumps(evaluation.as_json(scored, THIS_RESULT), indent=2))
+        typer.echo(json.dumps(scores.as_json(scored, THIS_RESULT), indent=2))
     elif as_csv:
-        typer.echo(evaluation.as_csv(scored, THIS_RESULT), nl=False)
+        typer.echo(scores.as_csv(scored, THIS_RESULT), nl=False)
     elif as_markdown:
-        typer.echo(evaluation.as_markdown(scored, THIS_RESULT), nl=False)
+        typer.echo(scores.as_markdown(scored, THIS_RESULT), nl=False)
     else:
         _print_tables(scored)
     _print_what_is_missing(scored)
@@ -119,10 +119,10 @@ def wide_results() -> Console:
 
 
 def _print_tables(scored: Evaluation) -> None:
-    from oaccdepth import evaluation
+    from oaccdepth.evaluation import scores
 
     console = wide_results()
-    table = _table("scene", evaluation.TITLES)
+    table = _table("scene", scores.TITLES)
     for score in scored.scores:
         _add_row(table, score.scene, score.values)
     if len(scored.scores) > 1:
@@ -138,9 +138,9 @@ def _print_tables(scored: Evaluation) -> None:
             _add_row(table, "mean", scored.region_mean, style="bold")
         console.print("\nRegions that the scenes mark")
         console.print(table)
-    scenes, methods = evaluation.compare(scored, THIS_RESULT)
+    scenes, methods = scores.compare(scored, THIS_RESULT)
     if scenes:
-        table = _table("method", evaluation.TITLES)
+        table = _table("method", scores.TITLES)
         for method, values in methods.items():
             _add_row(table, method, values, style="bold green" if method == THIS_RESULT else "")
         console.print(f"\nBeside published methods: mean over {', '.join(scenes)}")
@@ -155,7 +155,7 @@ def _table(first: str, titles: Mapping[str, str]) -> Table:
 
 
 def _add_row(table: Table, label: str, values: Mapping[str, float | None], style: str = "") -> None:
-    from oaccdepth.evaluation import show
+    from oaccdepth.evaluation.scores import show
 
     table.add_row(escape(label), *(show(value) for value in values.values()), style=style)
 

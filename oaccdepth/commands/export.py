@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from oaccdepth.commands import Overwrite, Weights, messages, parse_pair
+from oaccdepth.commands.shared import Overwrite, Weights, messages, parse_pair
 from oaccdepth.errors import OutputExists
 from oaccdepth.options import EstimateOptions
 
@@ -34,8 +34,8 @@ def export(
     Input `views` (1, U, V, TILE + 32, TILE + 32): grey in [0, 1] with a margin of 16 px, -1 where
     there is no picture. Outputs `disparity` in px and `confidence`, (1, TILE, TILE).
     """
-    from oaccdepth import checkpoint
-    from oaccdepth.onnx_export import export_onnx
+    from oaccdepth.networks import checkpoint
+    from oaccdepth.networks.onnx import export_onnx
 
     if file.exists() and not overwrite:
         raise OutputExists(f"{file}: is already there. Pass --overwrite to replace it.")

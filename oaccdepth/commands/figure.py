@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from oaccdepth.commands import (
+from oaccdepth.commands.shared import (
     Overwrite,
     Quiet,
     Verbose,
@@ -16,19 +16,16 @@ from oaccdepth.commands import (
     parse_range,
     progress_bar,
 )
-from oaccdepth.commands.estimating import (
-    estimate_options,
-    print_notes,
-)
-from oaccdepth.commands.looking import (
+from oaccdepth.commands.shared.estimating import estimate_options, print_notes
+from oaccdepth.commands.shared.looking import (
     LightFieldPath,
     Loading,
     ResultOrInput,
     Shown,
     check_output,
 )
-from oaccdepth.commands.nesting import takes
-from oaccdepth.commands.reading import read_options
+from oaccdepth.commands.shared.nesting import takes
+from oaccdepth.commands.shared.reading import read_options
 from oaccdepth.errors import InvalidOption
 from oaccdepth.options import EstimateOptions, Range, ReadOptions
 
@@ -116,7 +113,7 @@ def figure(
 
     With --animate, make an animation instead.
     """
-    from oaccdepth.pictures import check_colormap
+    from oaccdepth.writers.pictures import check_colormap
 
     configure_logging(quiet, verbose)
     check_colormap(colormap)
@@ -156,7 +153,7 @@ def _draw(
     columns: int | None,
     side: int,
 ) -> None:
-    from oaccdepth import figures
+    from oaccdepth.looking import figures
 
     material = figures.Material(shown.light_field, shown.result, shown.truth, *colours)
     figures.write_figure(
@@ -168,8 +165,8 @@ def _animate(
     output: Path, loading: Loading, kind: str, limits: Range | None, frames_per_second: float
 ) -> tuple[str, ...]:
     """Write the animation; return what is to be said about it."""
-    from oaccdepth import figures
-    from oaccdepth.pictures import choose_range
+    from oaccdepth.looking import figures
+    from oaccdepth.writers.pictures import choose_range
 
     if kind == "refocus" and limits is None:  # the disparity map says where there is something
         shown = loading.load()
@@ -193,7 +190,7 @@ def _with_masks(shown: Shown, panels: list[str] | None) -> Shown:
     wanted = panels is None or "masks" in panels
     if not wanted or shown.light_field is None or shown.result.masks is not None:
         return shown
-    from oaccdepth.inference import masks_from_disparity
+    from oaccdepth.estimation.inference import masks_from_disparity
 
     masks = masks_from_disparity(shown.light_field, shown.result.disparity)
     return replace(shown, result=replace(shown.result, masks=masks))
@@ -201,7 +198,7 @@ def _with_masks(shown: Shown, panels: list[str] | None) -> Shown:
 
 def _check_ending(output: Path, animate: str | None) -> None:
     """Refuse what cannot be made before the long work starts."""
-    from oaccdepth import figures
+    from oaccdepth.looking import figures
 
     if animate is not None and animate not in figures.ANIMATIONS:
         raise InvalidOption(

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from oaccdepth.commands import AsJson, results
+from oaccdepth.commands.shared import AsJson, results
 
 
 def register(app: typer.Typer) -> None:
@@ -17,14 +17,15 @@ def register(app: typer.Typer) -> None:
 
 def formats(as_json: AsJson = False) -> None:
     """List the light-field formats that are recognised, and those that can be written."""
-    from oaccdepth import conversion, readers
+    from oaccdepth import readers
+    from oaccdepth.writers import scenes
 
     read: list[dict[str, Any]] = [
         {"format": reader.NAME, "recognised_by": reader.SIGN, "extra": reader.EXTRA or None}
         for reader in readers.READERS
     ]
     refused = [{"format": reader.NAME, "recognised_by": reader.SIGN} for reader in readers.REFUSED]
-    written = [{"format": name, "as": text} for name, text in conversion.FORMATS.items()]
+    written = [{"format": name, "as": text} for name, text in scenes.FORMATS.items()]
     if as_json:
         facts = {"read": read, "refused": refused, "written": written}
         typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))

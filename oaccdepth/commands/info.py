@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from oaccdepth.commands import (
+from oaccdepth.commands.shared import (
     AsJson,
     Device,
     Input,
@@ -19,13 +19,13 @@ from oaccdepth.commands import (
     plural,
     progress_bar,
 )
-from oaccdepth.commands.nesting import takes
-from oaccdepth.commands.reading import read_options
+from oaccdepth.commands.shared.nesting import takes
+from oaccdepth.commands.shared.reading import read_options
 from oaccdepth.errors import InvalidLightField
 from oaccdepth.options import EstimateOptions, ReadOptions
 
 if TYPE_CHECKING:
-    from oaccdepth.inference import LoadedWeights
+    from oaccdepth.estimation.inference import LoadedWeights
     from oaccdepth.lightfield import LightField
 
 BITS = {"uint8": 8, "uint16": 16, "float32": 32}
@@ -53,7 +53,8 @@ def info(
     reading: ReadOptions,
 ) -> None:
     """Say what a light field is, by what it was recognised, and what `estimate` would take."""
-    from oaccdepth import inference, readers
+    from oaccdepth import readers
+    from oaccdepth.estimation import inference
 
     configure_logging(quiet, verbose)
     # Before the first line of progress: an error is to be the only line.
@@ -92,7 +93,7 @@ def _plan(
     light_field: LightField, options: EstimateOptions, network: LoadedWeights
 ) -> dict[str, Any]:
     """Disparity range, memory and time, or why there would be none."""
-    from oaccdepth import inference
+    from oaccdepth.estimation import inference
 
     try:
         plan = inference.plan(light_field, options, network=network)

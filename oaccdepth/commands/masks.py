@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oaccdepth.commands import (
+from oaccdepth.commands.shared import (
     AsJson,
     Input,
     Output,
@@ -21,14 +21,14 @@ from oaccdepth.commands import (
     plural,
     progress_bar,
 )
-from oaccdepth.commands.estimating import (
+from oaccdepth.commands.shared.estimating import (
     describe,
     estimate_options,
     print_message,
     print_notes,
 )
-from oaccdepth.commands.nesting import takes
-from oaccdepth.commands.reading import read_options
+from oaccdepth.commands.shared.nesting import takes
+from oaccdepth.commands.shared.reading import read_options
 from oaccdepth.errors import InvalidOption
 from oaccdepth.options import EstimateOptions, ReadOptions
 
@@ -100,9 +100,9 @@ def masks(
 
 def _implied(light_field: LightField, path: Path) -> Masks:
     """Masks that a disparity map from a file implies."""
-    from oaccdepth import inference
     from oaccdepth.disparity import Provenance
-    from oaccdepth.pfm import read_pfm
+    from oaccdepth.estimation import inference
+    from oaccdepth.files.pfm import read_pfm
     from oaccdepth.version import __version__
 
     disparity = read_pfm(path)
@@ -120,7 +120,7 @@ def _estimated(
     light_field: LightField, options: EstimateOptions, progress: ReportProgress
 ) -> Masks:
     """Masks of the last pass, or of every pass if they are kept."""
-    from oaccdepth import inference
+    from oaccdepth.estimation import inference
 
     result = inference.estimate(light_field, options, progress=progress)
     if options.keep_passes:

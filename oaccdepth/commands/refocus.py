@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oaccdepth.commands import Input, Overwrite, Quiet, Verbose, configure_logging
-from oaccdepth.commands.estimating import print_notes
-from oaccdepth.commands.looking import check_output
-from oaccdepth.commands.nesting import takes
-from oaccdepth.commands.reading import read_options
+from oaccdepth.commands.shared import Input, Overwrite, Quiet, Verbose, configure_logging
+from oaccdepth.commands.shared.estimating import print_notes
+from oaccdepth.commands.shared.looking import check_output
+from oaccdepth.commands.shared.nesting import takes
+from oaccdepth.commands.shared.reading import read_options
 from oaccdepth.errors import InvalidOption
 from oaccdepth.options import ReadOptions
 
@@ -76,9 +76,10 @@ def refocus(
 
     Give one of --disparity and --all-in-focus.
     """
-    from oaccdepth import readers, refocus
-    from oaccdepth.pfm import read_pfm
-    from oaccdepth.pictures import as_bytes, write_png
+    from oaccdepth import readers
+    from oaccdepth.files.pfm import read_pfm
+    from oaccdepth.looking import refocus
+    from oaccdepth.writers.pictures import as_bytes, write_png
 
     configure_logging(quiet, verbose)
     if (disparity is None) == (all_in_focus is None):
@@ -103,7 +104,8 @@ def refocus(
 
 def _sharpen(light_field: LightField, disparity: FloatArray) -> FloatArray:
     """All in focus; views that see something else at a point hardly count there."""
-    from oaccdepth import inference, refocus
+    from oaccdepth.estimation import inference
+    from oaccdepth.looking import refocus
 
     masks = None
     if disparity.shape == light_field.resolution:  # if not, all_in_focus says what is wrong

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from oaccdepth.commands import AsJson, Overwrite
+from oaccdepth.commands.shared import AsJson, Overwrite
 
 
 def register(app: typer.Typer) -> None:
@@ -43,7 +43,7 @@ def submission(
     Checks that all twelve scenes are there, 512x512 and finite; writes disp_maps/SCENE.pfm and
     runtimes/SCENE.txt into one zip file, ready to be handed in at lightfield-analysis.net.
     """
-    from oaccdepth.submission import write_submission
+    from oaccdepth.evaluation.submission import write_submission
 
     runtimes = write_submission(results, output, runtime=runtime, overwrite=overwrite)
     if as_json:

@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from oaccdepth.commands import Device, Quiet, Verbose, configure_logging, messages
-from oaccdepth.commands.nesting import takes
+from oaccdepth.commands.shared import Device, Quiet, Verbose, configure_logging, messages
+from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.options import TrainOptions
 
 Report = Callable[[dict[str, float]], None]
@@ -120,12 +120,12 @@ def train(
     Stopped at any moment, even killed, a run goes on with --resume. Several processes or GPUs:
     torchrun --nproc-per-node 2 -m oaccdepth train DATA -o RUN --minutes 60
     """
-    from oaccdepth import training
+    from oaccdepth.training import loop
 
     configure_logging(quiet, verbose)
     is_first = os.environ.get("RANK", "0") == "0"
     with training_bar(quiet or not is_first) as report:
-        progress = training.train(
+        progress = loop.train(
             data,
             output,
             options,

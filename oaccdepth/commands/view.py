@@ -8,20 +8,11 @@ from typing import Annotated
 
 import typer
 
-from oaccdepth.commands import (
-    Overwrite,
-    Quiet,
-    Verbose,
-    configure_logging,
-    progress_bar,
-)
-from oaccdepth.commands.estimating import (
-    estimate_options,
-    print_notes,
-)
-from oaccdepth.commands.looking import LightFieldPath, Loading, ResultOrInput, check_output
-from oaccdepth.commands.nesting import takes
-from oaccdepth.commands.reading import read_options
+from oaccdepth.commands.shared import Overwrite, Quiet, Verbose, configure_logging, progress_bar
+from oaccdepth.commands.shared.estimating import estimate_options, print_notes
+from oaccdepth.commands.shared.looking import LightFieldPath, Loading, ResultOrInput, check_output
+from oaccdepth.commands.shared.nesting import takes
+from oaccdepth.commands.shared.reading import read_options
 from oaccdepth.options import EstimateOptions, ReadOptions
 
 
@@ -56,7 +47,7 @@ def view(
 
     Writes one HTML page with everything inside: it works from disk, without a network.
     """
-    from oaccdepth.viewer import write_viewer
+    from oaccdepth.looking.viewer import write_viewer
 
     configure_logging(quiet, verbose)
     page = output or _default_page(path)
@@ -74,8 +65,8 @@ def view(
 
 
 def _default_page(path: Path) -> Path:
-    from oaccdepth.results import is_result
     from oaccdepth.writers import VIEWER_FILE
+    from oaccdepth.writers.results import is_result
 
     if is_result(path):
         return path / VIEWER_FILE

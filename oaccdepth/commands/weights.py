@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from oaccdepth.commands import AsJson, Output, Overwrite
+from oaccdepth.commands.shared import AsJson, Output, Overwrite
 from oaccdepth.errors import OutputExists
 
 File = Annotated[
@@ -34,7 +34,7 @@ def list_weights(as_json: AsJson = False) -> None:
 
     They lie in the folder that the variable OACCDEPTH_WEIGHTS names, or in the package.
     """
-    from oaccdepth import checkpoint
+    from oaccdepth.networks import checkpoint
 
     found = [_describe(path) for path in checkpoint.bundled()]
     if as_json:
@@ -49,7 +49,7 @@ def list_weights(as_json: AsJson = False) -> None:
 
 def show_weights(file: File, as_json: AsJson = False) -> None:
     """Show what weights say of themselves, their size and their SHA-256."""
-    from oaccdepth import checkpoint
+    from oaccdepth.networks import checkpoint
 
     facts = _describe(checkpoint.find_weights(file))
     if as_json:
@@ -74,7 +74,7 @@ def _in_words(scores: dict[str, dict[str, float]]) -> str:
 
 def print_card(file: File) -> None:
     """Print the facts of a model card as Markdown: weights/README.md holds them."""
-    from oaccdepth import checkpoint
+    from oaccdepth.networks import checkpoint
 
     facts = _describe(checkpoint.find_weights(file))
     metadata = facts["metadata"]
@@ -100,7 +100,7 @@ def convert_weights(source: Source, output: Output, overwrite: Overwrite = False
 
     Estimating with it reproduces the numbers of the authors' program, quirks included.
     """
-    from oaccdepth import authors, checkpoint
+    from oaccdepth.networks import authors, checkpoint
 
     if output.exists() and not overwrite:
         raise OutputExists(
@@ -112,7 +112,7 @@ def convert_weights(source: Source, output: Output, overwrite: Overwrite = False
 
 def _describe(path: Path) -> dict[str, Any]:
     """What is known of a weights file; loading it shows that it is whole."""
-    from oaccdepth import checkpoint
+    from oaccdepth.networks import checkpoint
 
     network, metadata = checkpoint.load(path)
     return {

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from oaccdepth.files.pfm import read_pfm
 from oaccdepth.lightfield import FloatArray
-from oaccdepth.pfm import read_pfm
 from oaccdepth.readers import matlab
 from oaccdepth.readers.arrays import map_array
 from oaccdepth.readers.values import as_map

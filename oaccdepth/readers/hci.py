@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 from oaccdepth.errors import InvalidLightField, UnreadableFile
+from oaccdepth.files.pfm import read_pfm
 from oaccdepth.lightfield import Array
 from oaccdepth.options import ReadOptions
-from oaccdepth.pfm import read_pfm
 from oaccdepth.readers.decoding import decode, is_picture
 from oaccdepth.readers.grid import ViewGrid
 from oaccdepth.readers.listing import list_files

@@ -1,0 +1,134 @@
+"""What `view` and `figure` share: their argument is a finished result, or a light field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from oaccdepth.commands.shared import ReportProgress
+from oaccdepth.errors import InvalidOption, OutputExists
+from oaccdepth.options import EstimateOptions, ReadOptions
+
+if TYPE_CHECKING:
+    from oaccdepth.disparity import DisparityMap
+    from oaccdepth.lightfield import FloatArray, LightField
+
+ResultOrInput = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RESULT_OR_INPUT",
+        help="A folder written by `estimate`, or a light field, which is estimated first.",
+        show_default=False,
+    ),
+]
+LightFieldPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--input",
+        metavar="LIGHTFIELD",
+        help="The light field of a RESULT, where it is not found beside it.",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What there is to look at."""
+
+    light_field: LightField | None
+    result: DisparityMap
+    truth: FloatArray | None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How to get at it."""
+
+    path: Path
+    light_field_path: Path | None
+    reading: ReadOptions
+    options: EstimateOptions
+    progress: ReportProgress
+
+    def load(self) -> Shown:
+        """Read a result and find its light field again, or read a light field and estimate."""
+        from oaccdepth import readers
+        from oaccdepth.estimation import inference
+
+        if self._is_result():
+            return _load_result(self.path, self.light_field_path, self.reading)
+        light_field = readers.read(self.path, self.reading)
+        result = inference.estimate(light_field, self.options, progress=self.progress)
+        truth = readers.read_ground_truth(self.path, self.reading)
+        return Shown(light_field, result, truth, (*light_field.notes, *result.made_with.notes))
+
+    def light_field(self) -> tuple[LightField | None, tuple[str, ...]]:
+        """Only the light field, and notes; nothing is estimated."""
+        from oaccdepth import readers
+
+        if self._is_result():
+            shown = _load_result(self.path, self.light_field_path, self.reading)
+            return shown.light_field, shown.notes
+        light_field = readers.read(self.path, self.reading)
+        return light_field, light_field.notes
+
+    def _is_result(self) -> bool:
+        from oaccdepth.writers.results import is_result
+
+        if is_result(self.path):
+            return True
+        if self.light_field_path is not None:
+            raise InvalidOption(
+                f"--input {self.light_field_path}: belongs to a RESULT, but {self.path} is not a "
+                "folder with run.json and disparity.pfm. Give a folder written by `estimate`, or "
+                "leave --input out."
+            )
+        return False
+
+
+def _load_result(folder: Path, light_field_path: Path | None, reading: ReadOptions) -> Shown:
+    from oaccdepth import readers
+    from oaccdepth.writers import results
+
+    result = results.read_result(folder)
+    source = str(result.made_with.input.get("source") or "")
+    path = light_field_path or next(_places(folder, source), None)
+    if path is None:
+        name = f"the light field {source}".rstrip()
+        note = f"{name} is not beside {folder}, so there are no views. Give it with --input."
+        return Shown(None, result, None, (note,))
+    light_field = readers.read(path, reading)
+    if light_field.resolution != result.disparity.shape:
+        (height, width), (rows, columns) = light_field.resolution, result.disparity.shape
+        what = (
+            f"{path}: views of {width}x{height} px do not belong to {folder}, "
+            f"which has {columns}x{rows} px."
+        )
+        if light_field_path is not None:
+            raise InvalidOption(f"--input {what} Give the light field that it was estimated from.")
+        return Shown(None, result, None, (f"{what} Give the right one with --input.",))
+    camera = result.camera or light_field.camera
+    truth = readers.read_ground_truth(path, reading)
+    return Shown(light_field, replace(result, camera=camera), truth, light_field.notes)
+
+
+def _places(folder: Path, source: str) -> Iterator[Path]:
+    """Where the light field of a result may lie: in it, beside it, one level up, right here."""
+    if source and Path(source).name == source:
+        above = folder.resolve().parent
+        for place in (folder, above, above.parent, Path()):
+            candidate = place / source
+            if candidate.exists() and candidate.resolve() != folder.resolve():
+                yield candidate
+
+
+def check_output(path: Path, overwrite: bool) -> None:
+    """Refuse before the long work starts."""
+    if path.exists() and not overwrite:
+        raise OutputExists(f"{path}: already there. Pass --overwrite to replace it.")

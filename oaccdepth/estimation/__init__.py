@@ -1,0 +1,1 @@
+"""LightField -> DisparityMap: device, tiles, sweeps and the range to search."""

@@ -1,0 +1,1 @@
+"""Disparity maps and ground truth -> scores."""

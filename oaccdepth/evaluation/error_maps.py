@@ -1,0 +1,56 @@
+"""A disparity map and its ground truth -> pictures of where it is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from oaccdepth.evaluation import metrics
+from oaccdepth.lightfield import FloatArray
+from oaccdepth.writers.pictures import NOT_KNOWN, Picture, write_png
+
+LARGEST = 0.2  # px: error of the full colour, as in the benchmark's own pictures
+THRESHOLD = 0.07  # px, of BadPix
+
+TOO_NEAR = np.array([178, 24, 43])  # red
+TOO_FAR = np.array([33, 102, 172])  # blue: told from red by colour-blind readers, too
+RIGHT = np.array([247, 247, 247])
+BAD = (178, 24, 43)
+GOOD = (229, 229, 229)
+
+
+def write_error_maps(folder: Path, prediction: FloatArray, truth: FloatArray) -> list[Path]:
+    """Write `error.png` (red: too near, blue: too far) and `badpix.png` (red: bad)."""
+    pictures = {
+        "error.png": draw_error(prediction, truth),
+        "badpix.png": draw_bad_pixels(prediction, truth),
+    }
+    for name, picture in pictures.items():
+        write_png(folder / name, picture)
+    return [folder / name for name in pictures]
+
+
+def draw_error(prediction: FloatArray, truth: FloatArray) -> Picture:
+    """Signed error from white (none) to red (0.2 px too near) or blue (0.2 px too far).
+
+    (h, w, 3) RGB; grey where the ground truth is not known, black where the prediction is not.
+    """
+    error = metrics.signed_error(prediction, truth)
+    known = np.isfinite(truth)
+    share = np.clip(np.where(known, error, 0) / LARGEST, -1, 1)[:, :, None]  # (h, w, 1)
+    colour = np.where(share > 0, TOO_NEAR, TOO_FAR)
+    picture: Picture = np.rint(RIGHT + np.abs(share) * (colour - RIGHT)).astype(np.uint8)
+    picture[~np.isfinite(prediction)] = 0
+    picture[~known] = NOT_KNOWN
+    return picture
+
+
+def draw_bad_pixels(
+    prediction: FloatArray, truth: FloatArray, threshold: float = THRESHOLD
+) -> Picture:
+    """Red where the error is greater than the threshold [px]; grey where there is no truth."""
+    bad = np.abs(metrics.signed_error(prediction, truth)) > np.float32(threshold)
+    picture = np.where(bad[:, :, None], BAD, GOOD).astype(np.uint8)
+    picture[~np.isfinite(truth)] = NOT_KNOWN
+    return picture

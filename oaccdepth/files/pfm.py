@@ -1,0 +1,35 @@
+"""PFM files, through justpfm, with our checks and messages. Rows from the top, like every array."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import justpfm
+import numpy as np
+
+from oaccdepth.errors import UnreadableFile
+from oaccdepth.files.atomic import replacing
+from oaccdepth.lightfield import FloatArray
+
+MAX_PIXELS = 1 << 28  # a header may claim anything; nothing sensible is larger
+
+
+def read_pfm(path: Path) -> FloatArray:
+    """Read a one-channel PFM as (h, w) float32, top row first."""
+    if not path.is_file():
+        raise UnreadableFile(f"{path}: no such file. Give a PFM file.")
+    try:
+        data = justpfm.read_pfm(path, max_pixels=MAX_PIXELS)
+    except (OSError, ValueError, IndexError, OverflowError, MemoryError) as error:
+        raise UnreadableFile(f"{path}: not a readable PFM file ({error}).") from error
+    if data.ndim == 3 and data.shape[2] == 1:
+        data = data[:, :, 0]
+    if data.ndim != 2:
+        raise UnreadableFile(f"{path}: has {data.shape[2]} channels, expected one (header 'Pf').")
+    return np.ascontiguousarray(data, dtype=np.float32)  # also turns big-endian data around
+
+
+def write_pfm(path: Path, data: FloatArray) -> None:
+    """Write (h, w) as PFM, byte for byte as the HCI benchmark's own files."""
+    with replacing(path) as temporary:
+        justpfm.write_pfm(temporary, np.ascontiguousarray(data, dtype=np.float32))

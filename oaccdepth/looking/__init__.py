@@ -1,0 +1,1 @@
+"""Pictures, pages and animations to look at."""

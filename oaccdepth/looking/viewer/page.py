@@ -1,0 +1,111 @@
+"""Data blocks and JSON -> the text of one HTML page: style, scripts and data all inside it.
+
+The page may load nothing: its Content-Security-Policy forbids the network, and allows only the
+scripts that were put in here, each by its hash.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+# Every file may use what stands above it; inlined, they become one module.
+SCRIPTS = (
+    "state.js",
+    "blocks.js",
+    "scene.js",
+    "shaders.js",
+    "gl.js",
+    "renderer.js",
+    "frame.js",
+    "colour.js",
+    "inspector.js",
+    "cloud.js",
+    "layers.js",
+    "stage.js",
+    "controls.js",
+    "pointer.js",
+    "keys.js",
+    "fallback.js",
+    "main.js",
+)
+_IMPORT = re.compile(r"^import\s[^;]*;\n", re.MULTILINE)
+_EXPORT = re.compile(r"^export\s+(?=(?:async\s+)?(?:const|let|function|class)\b)", re.MULTILINE)
+
+
+def assemble(meta: dict[str, Any], blocks: dict[str, bytes], title: str) -> str:
+    """The whole page. `title` and every text in `meta` are shown as text, whatever they hold."""
+    style, script, library = _text("style.css"), _script(), _library()
+    policy = "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src {_hash(script)} {_hash(library)}",
+            f"style-src {_hash(style)}",
+            "img-src data: blob:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
+    parts = {
+        "policy": policy,
+        "title": html.escape(title),
+        "style": style,
+        "meta": as_json(meta),
+        "blocks": "\n".join(_block(name, data) for name, data in blocks.items()),
+        "library": library,
+        "script": script,
+    }
+    # One pass over the template: what is put in is never searched for placeholders.
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _text("page.html"))
+
+
+def overhead() -> int:
+    """Bytes of a page without data."""
+    return sum(len(part.encode()) for part in (_text("page.html"), _text("style.css"))) + sum(
+        len(part.encode()) for part in (_script(), _library())
+    )
+
+
+def as_json(value: Any) -> str:
+    """JSON that cannot end the script element it stands in."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c")
+
+
+def _block(name: str, data: bytes) -> str:
+    encoded = base64.b64encode(data).decode("ascii")
+    return f'<script type="application/octet-stream" id="data-{name}">{encoded}</script>'
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+
+@cache
+def _text(name: str) -> str:
+    return (files("oaccdepth.looking.viewer") / name).read_text(encoding="utf-8")
+
+
+@cache
+def _script() -> str:
+    """All our scripts as one module: the imports between them fall away, and so does `export`."""
+    parts = [_EXPORT.sub("", _IMPORT.sub("", _text(f"js/{name}"))) for name in SCRIPTS]
+    return _closed("\n".join(parts))
+
+
+@cache
+def _library() -> str:
+    licence = _text("vendor/LICENSE-three.txt").strip()
+    return _closed(f"/*! three.js 0.187.0\n{licence}\n*/\n" + _text("vendor/three.min.js"))
+
+
+def _closed(script: str) -> str:
+    """A script in which nothing looks like the end of its element."""
+    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")

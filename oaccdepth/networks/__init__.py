@@ -1,0 +1,1 @@
+"""What is learnt: the networks, their weights and their export."""

@@ -1,0 +1,1 @@
+"""Light fields of known disparity and visibility: for the demo, the tests and training."""

@@ -1,0 +1,300 @@
+"""Scenes with ground truth to training patches, augmented. Every patch follows from (seed, number).
+
+A patch is what the networks take: grey views with a margin, ABSENT where a sample must not vote,
+and the disparity of its centre view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from oaccdepth.errors import InvalidLightField
+from oaccdepth.evidence.sweep import ABSENT
+from oaccdepth.lightfield import Array, BoolArray, FloatArray, as_float
+from oaccdepth.options import TrainOptions
+from oaccdepth.readers import find, read, read_ground_truth
+from oaccdepth.rendering.synthetic import random_scene
+
+LARGEST_DISPARITY = 3.9  # px; the networks reach 4
+SUBSAMPLING = {2: 2 / 3, 3: 1 / 3}  # how often, of the patches that are sub-sampled
+VALID_MASK = "valid_mask.png"
+NOISY = 0.2  # share of patches with noise
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """A light field with ground truth."""
+
+    name: str
+    views: Array  # (u, v, h, w, 3) uint8
+    truth: FloatArray  # (h, w) [px]
+    valid: BoolArray  # (h, w): where the truth may be learnt
+
+
+@dataclass(frozen=True, eq=False)
+class Patch:
+    """One training example."""
+
+    views: FloatArray  # (u, v, size + 2*margin, size + 2*margin), or ABSENT
+    truth: FloatArray  # (size, size)
+    valid: BoolArray  # (size, size)
+
+
+def load_scenes(root: Path) -> list[Scene]:
+    """Every scene with ground truth below `root`, whole, in memory."""
+    scenes = [scene for path in find(root) if (scene := load_scene(path)) is not None]
+    if not scenes:
+        raise InvalidLightField(
+            f"{root}: no scene with ground truth. Expected folders in the HCI layout: "
+            "input_Cam000.png …, gt_disp_lowres.pfm."
+        )
+    return scenes
+
+
+def load_scene(path: Path) -> Scene | None:
+    """One scene, or None if it has no ground truth."""
+    truth = read_ground_truth(path)
+    if truth is None:
+        return None
+    light_field = read(path)
+    views = light_field.views
+    if views.dtype != np.uint8:
+        views = (as_float(views) * 255).round().astype(np.uint8)
+    if views.shape[-1] == 1:
+        views = np.repeat(views, 3, axis=-1)
+    valid = np.isfinite(truth) & read_valid_mask(path, truth.shape)
+    return Scene(path.name, views, np.where(valid, truth, 0).astype(np.float32), valid)
+
+
+def read_valid_mask(path: Path, shape: tuple[int, ...]) -> BoolArray:
+    """Where the scene's reflections and glass are not; an all-zero file means: everywhere."""
+    folder = path if path.is_dir() else path.parent
+    picture = cv2.imread(str(folder / VALID_MASK)) if (folder / VALID_MASK).exists() else None
+    if picture is None or picture.shape[:2] != tuple(shape) or not picture.any():
+        return np.ones(shape, dtype=bool)
+    return np.asarray(picture[:, :, 1] > 0)
+
+
+class PatchSampler:
+    """Draws augmented patches from scenes."""
+
+    def __init__(
+        self,
+        scenes: Sequence[Scene],
+        size: int,
+        margin: int,
+        seed: int,
+        synthetic: float = 0.0,  # share of the patches that are rendered
+        full_size: float = TrainOptions.full_size,  # share of the others that are not sub-sampled
+    ) -> None:
+        self.scenes, self.size, self.margin = scenes, size, margin
+        self.seed, self.synthetic, self.full_size = seed, synthetic, full_size
+
+    def draw(self, number: int) -> Patch:
+        """The patch of this number: always the same."""
+        rng = np.random.default_rng((self.seed, number))
+        if rng.random() < self.synthetic:
+            return augment(self._render(rng), rng)
+        while True:
+            patch = self._crop(rng)
+            if patch is not None:
+                return augment(patch, rng)
+
+    def _render(self, rng: np.random.Generator) -> Patch:
+        """A rendered scene of the patch's size, margin included, so that no sample is absent."""
+        side = self.size + 2 * self.margin
+        scene = random_scene(rng, size=(side, side))
+        views = (scene.light_field.views * 255).round().astype(np.uint8)
+        tones = choose_tones(rng)
+        grey = sum(tones[channel][views[..., channel]] for channel in range(3))
+        inner = np.s_[self.margin : -self.margin, self.margin : -self.margin]
+        truth = scene.disparity[inner]
+        return Patch(np.asarray(grey), truth, np.abs(truth) <= LARGEST_DISPARITY)
+
+    def _crop(self, rng: np.random.Generator) -> Patch | None:
+        """A geometric crop: sub-sampled, refocused, grey; None if it has nothing to teach."""
+        scene = self.scenes[int(rng.integers(len(self.scenes)))]
+        scale = 1
+        if rng.random() >= self.full_size:
+            scale = int(rng.choice(list(SUBSAMPLING), p=list(SUBSAMPLING.values())))
+        phase = rng.integers(scale, size=2)
+        height, width = (
+            (side - int(first) + scale - 1) // scale
+            for side, first in zip(scene.truth.shape, phase, strict=True)
+        )
+        if min(height, width) < self.size:
+            return None
+        y, x = int(rng.integers(height - self.size + 1)), int(rng.integers(width - self.size + 1))
+        window = np.s_[
+            phase[0] + scale * y : phase[0] + scale * (y + self.size) : scale,
+            phase[1] + scale * x : phase[1] + scale * (x + self.size) : scale,
+        ]
+        truth, valid = scene.truth[window] / scale, scene.valid[window]
+        centre = scene.views[scene.views.shape[0] // 2, scene.views.shape[1] // 2][window]
+        if valid.mean() < 0.5 or (centre.std(axis=(0, 1)).max() < 3 and rng.random() < 0.9):
+            return None
+        shear = choose_shear(truth[valid].astype(np.float32), rng)
+        lookup = choose_tones(rng)
+        views = crop_views(scene.views, (y, x), self.size, self.margin, scale, phase, shear, lookup)
+        return Patch(views, (truth + shear).astype(np.float32), valid)
+
+
+def choose_shear(truth: FloatArray, rng: np.random.Generator) -> int:
+    """An integer refocus that keeps the patch within reach, with probability 0.2."""
+    if rng.random() >= 0.2 and np.abs(truth).max() <= LARGEST_DISPARITY:
+        return 0
+    low = int(np.ceil(-LARGEST_DISPARITY - truth.min()))
+    high = int(np.floor(LARGEST_DISPARITY - truth.max()))
+    return int(rng.integers(low, high + 1)) if low <= high else 0
+
+
+def choose_tones(rng: np.random.Generator) -> FloatArray:
+    """Random colour weights, gamma, gain and offset as one table (3, 256) to be summed."""
+    weights = rng.dirichlet((1.0, 1.0, 1.0))
+    gamma, gain = rng.uniform(0.8, 1.2), rng.uniform(0.6, 1.1)
+    offset = rng.uniform(0, 0.1)
+    tones = np.arange(256) / 255
+    return np.stack([w * (gain * tones**gamma + offset) for w in weights]).astype(np.float32)
+
+
+def crop_views(
+    views: Array,
+    corner: tuple[int, int],
+    size: int,
+    margin: int,
+    scale: int,
+    phase: Array,
+    shear: int,
+    lookup: FloatArray,
+) -> FloatArray:
+    """Grey crops with margin of all views, refocused by `shear`; ABSENT outside the frame."""
+    rows, columns, height, width = views.shape[:4]
+    side = size + 2 * margin
+    result = np.full((rows, columns, side, side), ABSENT, dtype=np.float32)
+    for u in range(rows):
+        # a point at y of the centre lies at y - d*(u-uc): to add shear to d, sample further on
+        top = corner[0] - margin + shear * (u - rows // 2)
+        ys, into_y = inside(top, side, int(phase[0]), scale, height)
+        for v in range(columns):
+            left = corner[1] - margin + shear * (v - columns // 2)
+            xs, into_x = inside(left, side, int(phase[1]), scale, width)
+            crop = views[u, v, ys, xs]
+            grey = lookup[0][crop[..., 0]]
+            grey += lookup[1][crop[..., 1]]
+            grey += lookup[2][crop[..., 2]]
+            result[u, v, into_y, into_x] = grey
+    return result
+
+
+def inside(start: int, length: int, phase: int, scale: int, limit: int) -> tuple[slice, slice]:
+    """What of start..start+length (sub-sampled pixels) is in the picture, and where it goes."""
+    count = (limit - phase + scale - 1) // scale
+    first, last = min(max(start, 0), count), max(min(start + length, count), 0)
+    last = max(last, first)
+    source = slice(phase + scale * first, max(phase + scale * (last - 1) + 1, 0), scale)
+    return (source if last > first else slice(0, 0)), slice(first - start, last - start)
+
+
+def augment(patch: Patch, rng: np.random.Generator, noisy: float = NOISY) -> Patch:
+    """Turn, drop views, disturb exposure, sharpness, calibration; add noise, in a share of them."""
+    views, truth, valid = turn(patch, rng)
+    absent = views < 0
+    if rng.random() < 0.05:
+        views = blur(views, rng)
+    if rng.random() < 0.05:
+        views = shift_slightly(views, rng)
+    if rng.random() < 0.05:
+        views = views * (1 + rng.normal(0, 0.03, (*views.shape[:2], 1, 1))).astype(np.float32)
+    views = add_noise(views, rng, noisy)
+    np.clip(views, 0, 1, out=views)
+    views[absent] = ABSENT
+    end_frame(views, (views.shape[-1] - truth.shape[-1]) // 2, rng)
+    views[~choose_views(views.shape[:2], rng)] = ABSENT
+    return Patch(np.ascontiguousarray(views), np.ascontiguousarray(truth), valid.copy())
+
+
+def end_frame(views: FloatArray, margin: int, rng: np.random.Generator) -> None:
+    """At times, let the pictures end where the patch does: small pictures are all border."""
+    sides = (np.s_[:margin, :], np.s_[-margin:, :], np.s_[:, :margin], np.s_[:, -margin:])
+    if rng.random() < 0.15:
+        for side in sides:
+            if rng.random() < 0.5:
+                views[(..., *side)] = ABSENT
+
+
+def turn(patch: Patch, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Flips and transposes of picture and camera axes together: the disparity stays as it is."""
+    views, truth, valid = patch.views, patch.truth, patch.valid
+    if rng.random() < 0.5:
+        views, truth, valid = views[::-1, :, ::-1], truth[::-1], valid[::-1]
+    if rng.random() < 0.5:
+        views, truth, valid = views[:, ::-1, :, ::-1], truth[:, ::-1], valid[:, ::-1]
+    if rng.random() < 0.5:
+        views, truth, valid = views.transpose(1, 0, 3, 2), truth.T, valid.T
+    return views, truth, valid
+
+
+def blur(views: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """All views out of focus alike; frame edges smear a little, absent samples stay absent."""
+    sigma = float(rng.uniform(0.4, 1.0))
+    flat = views.reshape(-1, *views.shape[2:])
+    blurred = [cv2.GaussianBlur(np.maximum(view, 0), (0, 0), sigma) for view in flat]
+    return np.stack(blurred).reshape(views.shape)
+
+
+def shift_slightly(views: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Every view but the centre moved a few hundredths of a pixel: calibration is never exact."""
+    result = np.empty_like(views)
+    rows, columns, height, width = views.shape
+    spread = rng.uniform(0.02, 0.1)
+    for u in range(rows):
+        for v in range(columns):
+            dy, dx = (0.0, 0.0) if (u, v) == (rows // 2, columns // 2) else rng.normal(0, spread, 2)
+            matrix = np.array([[1, 0, dx], [0, 1, dy]], dtype=np.float64)
+            moved = np.maximum(views[u, v], 0)
+            result[u, v] = cv2.warpAffine(
+                moved, matrix, (width, height), borderMode=cv2.BORDER_REPLICATE
+            )
+    return result
+
+
+def add_noise(views: FloatArray, rng: np.random.Generator, share: float) -> FloatArray:
+    """Mild or heavy noise at times, mostly none: what tells surfaces apart is faint."""
+    draw = rng.random()
+    if draw < 0.6 * share:
+        strength = rng.uniform(0, 0.02)
+    elif draw < share:
+        strength = rng.uniform(0.02, 0.3)
+    else:
+        return np.array(views)
+    noise = rng.standard_normal(views.shape, dtype=np.float32)
+    noise *= np.float32(strength)
+    noise += views
+    return noise
+
+
+def choose_views(grid: tuple[int, ...], rng: np.random.Generator) -> BoolArray:
+    """Which views stay: all of them in most patches, the centre always."""
+    kept = np.ones(grid, dtype=bool)
+    draw = rng.random()
+    if draw < 0.08:  # a smaller array
+        cut = [(side - int(rng.choice((3, 5, 7)))) // 2 for side in grid]
+        if rng.random() < 0.7:
+            cut = [cut[0]] * 2
+        kept[:] = False
+        kept[cut[0] : grid[0] - cut[0], cut[1] : grid[1] - cut[1]] = True
+    elif draw < 0.11:  # vignetted corners
+        u, v = np.ogrid[: grid[0], : grid[1]]
+        radius = rng.uniform(3.5, 5.5)
+        kept = np.hypot(u - grid[0] // 2, v - grid[1] // 2) <= radius
+    elif draw < 0.14:  # rows, columns or single views missing
+        kept[rng.random(grid[0]) < 0.2] = False
+        kept[:, rng.random(grid[1]) < 0.2] = False
+        kept &= rng.random(grid) > 0.1
+    kept[grid[0] // 2, grid[1] // 2] = True
+    return kept

@@ -1,0 +1,270 @@
+"""LightField -> files that the readers read back as the same light field. No disparity maps.
+
+Grey or RGB, 8 or 16 bits, and validity as alpha; the pictures of floating-point light fields are
+rounded to 16 bits, HDF5 and NumPy files keep them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from oaccdepth.errors import InvalidOption, OutputExists, UnwritableOutput
+from oaccdepth.files.atomic import prepare_folder, replacing, write_bytes
+from oaccdepth.files.pfm import write_pfm
+from oaccdepth.lightfield import Array, BoolArray, FloatArray, LightField
+from oaccdepth.readers.decoding import MOST_PICTURE_PIXELS, PNG_KEYWORD, PNG_SIGNATURE
+from oaccdepth.readers.hci import GROUND_TRUTH, VIEW
+from oaccdepth.readers.parameters import FILE_NAME, format_parameters
+
+logger = logging.getLogger(__name__)
+
+FORMATS = {
+    "hci": "a folder with input_Cam000.png ... and parameters.cfg",
+    "h5": "HDF5 with LF, such as scene.h5",
+    "npz": "NumPy archive with views",
+    "eslf": "one picture of lenslet pixels, such as scene_eslf.png",
+    "mosaic": "one picture with all views side by side, such as scene.png",
+}
+ENDINGS = {"h5": (".h5", ".hdf5"), "npz": (".npz",), "eslf": (".png",), "mosaic": (".png",)}
+
+
+def choose_format(path: Path) -> str:
+    """Choose the format by the name of the output."""
+    ending = path.suffix.lower()
+    if path.is_dir() or not ending:
+        return "hci"
+    if ending in (".h5", ".hdf5"):
+        return "h5"
+    if ending == ".npz":
+        return "npz"
+    if ending == ".png":
+        return "eslf" if re.fullmatch(r".*[._-]eslf", path.stem, re.IGNORECASE) else "mosaic"
+    raise InvalidOption(
+        f"{path}: no format is written as {ending}. "
+        "Use .h5, .npz, _eslf.png or .png, or pass --to hci for a folder of that name."
+    )
+
+
+def write_light_field(
+    light_field: LightField,
+    path: Path | str,
+    *,
+    to: str | None = None,
+    truth: FloatArray | None = None,
+    overwrite: bool = False,
+) -> str:
+    """Write a light field; what is there is kept, unless `overwrite` says otherwise.
+
+    Parameters
+    ----------
+    to
+        One of FORMATS; chosen by the name of the output if None.
+    truth
+        Disparity of the centre view, (h, w) [px]; folders, HDF5 and NumPy files hold it.
+
+    Returns
+    -------
+    str
+        The format that was written.
+    """
+    path = Path(path)
+    name = to or choose_format(path)
+    writer = _WRITERS.get(name)
+    if writer is None:
+        raise InvalidOption(f"--to {name}: expected one of {', '.join(FORMATS)}.")
+    if name != "hci":
+        _check_ending(path, name)
+        _check_file(path, overwrite)
+    writer(light_field, path, truth, overwrite)
+    return name
+
+
+def _check_ending(path: Path, name: str) -> None:
+    """Refuse a name by which the readers would not know the format."""
+    endings = ENDINGS[name]
+    if path.suffix.lower() not in endings:
+        raise InvalidOption(
+            f"{path}: {name} is written to a file that ends in {' or '.join(endings)}, "
+            "or it would not be read back. Choose another name."
+        )
+
+
+def _check_file(path: Path, overwrite: bool) -> None:
+    if os.path.isdir(path):
+        raise UnwritableOutput(f"{path}: is a folder, expected a file. Choose another name.")
+    if os.path.exists(path) and not overwrite:
+        raise OutputExists(
+            f"{path}: is already there. Pass --overwrite to replace it, or choose another name."
+        )
+
+
+def _write_hci(
+    light_field: LightField, folder: Path, truth: FloatArray | None, overwrite: bool
+) -> None:
+    rows, columns = light_field.grid
+    names = [f"input_Cam{index:03d}.png" for index in range(rows * columns)]
+    if len(names) > 1000:
+        raise InvalidOption(f"{folder}: {rows} x {columns} views do not fit names of three digits.")
+    prepare_folder(folder, [*names, FILE_NAME, GROUND_TRUTH], overwrite)
+    if overwrite:
+        _remove_other_views(folder, set(names), keep_truth=truth is not None)
+    pictures = _with_alpha(_as_integers(light_field, folder), light_field.valid)
+    for name, picture in zip(names, pictures.reshape(-1, *pictures.shape[2:]), strict=True):
+        write_bytes(folder / name, _encode(picture, folder / name))
+    if truth is not None:
+        write_pfm(folder / GROUND_TRUTH, truth)
+    text = format_parameters(
+        light_field.grid,
+        light_field.resolution,
+        light_field.views.shape[-1],
+        light_field.camera,
+        light_field.disparity_range,
+        folder.resolve().name,
+    )
+    write_bytes(folder / FILE_NAME, text.encode())  # last: with it, the scene is whole
+
+
+def _remove_other_views(folder: Path, names: set[str], keep_truth: bool) -> None:
+    """Take away the views of a larger or differently stored grid that was there before."""
+    for path in folder.iterdir():
+        is_other = VIEW.fullmatch(path.name) and path.name not in names
+        if is_other or path.name == FILE_NAME or (path.name == GROUND_TRUTH and not keep_truth):
+            path.unlink()
+
+
+def _write_picture(layout: str) -> Callable[[LightField, Path, FloatArray | None, bool], None]:
+    def write(
+        light_field: LightField, path: Path, truth: FloatArray | None, overwrite: bool
+    ) -> None:
+        pictures = _with_alpha(_as_integers(light_field, path), light_field.valid)
+        axes = (2, 0, 3, 1, 4) if layout == "lenslet" else (0, 2, 1, 3, 4)
+        rows, columns, height, width, channels = pictures.shape
+        shape = rows * height, columns * width, channels
+        if shape[0] * shape[1] > MOST_PICTURE_PIXELS:  # or it could not be read back
+            raise InvalidOption(
+                f"{path}: {shape[1]} x {shape[0]} pixels are too many for one picture. "
+                "Write a folder, .h5 or .npz."
+            )
+        whole = pictures.transpose(axes).reshape(shape)
+        text = json.dumps(_describe(light_field, layout))
+        write_bytes(path, _with_text(_encode(whole, path), text))
+
+    return write
+
+
+def _describe(light_field: LightField, layout: str) -> dict[str, Any]:
+    """What a reader cannot see in the picture."""
+    result: dict[str, Any] = {
+        "layout": layout,
+        "views": list(light_field.grid),
+        "channels": light_field.views.shape[-1],
+    }
+    if light_field.camera is not None:
+        result["camera"] = _camera_numbers(light_field)
+    if light_field.disparity_range is not None:
+        result["disparity_range"] = list(light_field.disparity_range)
+    return result
+
+
+def _camera_numbers(light_field: LightField) -> list[float]:
+    camera = light_field.camera
+    assert camera is not None  # asked only for light fields with a camera
+    return [camera.baseline_mm, camera.focal_mm, camera.sensor_mm, camera.focus_mm]
+
+
+def _as_integers(light_field: LightField, path: Path) -> Array:
+    """Views (u, v, h, w, c) as pictures can hold them: 8 or 16 bits."""
+    if light_field.views.dtype != np.float32:
+        return light_field.views
+    logger.warning(
+        "warning: %s: floating-point values are rounded to 16 bits; .h5 and .npz keep them.", path
+    )
+    scaled = np.multiply(light_field.views, 65535, dtype=np.float32)
+    return np.asarray(np.rint(scaled), dtype=np.uint16)
+
+
+def _with_alpha(views: Array, valid: BoolArray | None) -> Array:
+    """Views with an alpha channel, RGBA even if grey (OpenCV knows no grey with alpha)."""
+    if valid is None:
+        return views
+    result = np.zeros((*views.shape[:4], 4), dtype=views.dtype)
+    result[..., :3] = views
+    largest = np.iinfo(views.dtype).max  # type: ignore[type-var]
+    result[..., 3] = largest * (valid if valid.ndim == 4 else valid[:, :, None, None])
+    return result
+
+
+def _encode(picture: Array, path: Path) -> bytes:
+    """(h, w, 1, 3 or 4) as the bytes of a PNG file."""
+    if picture.shape[-1] >= 3:
+        picture = picture[..., [2, 1, 0, 3][: picture.shape[-1]]]  # RGB(A) -> BGR(A)
+    try:
+        _, data = cv2.imencode(".png", np.ascontiguousarray(picture))
+    except cv2.error as error:
+        raise UnwritableOutput(f"{path}: cannot be encoded as PNG ({error.err}).") from error
+    return data.tobytes()
+
+
+def _with_text(data: bytes, text: str) -> bytes:
+    """Put a tEXt chunk into a PNG, right after its header, where readers look for it."""
+    content = b"tEXt" + PNG_KEYWORD.encode() + b"\0" + text.encode("ascii")
+    chunk = struct.pack(">I", len(content) - 4) + content + struct.pack(">I", zlib.crc32(content))
+    end_of_header = len(PNG_SIGNATURE) + 25
+    return data[:end_of_header] + chunk + data[end_of_header:]
+
+
+def _write_hdf5(
+    light_field: LightField, path: Path, truth: FloatArray | None, overwrite: bool
+) -> None:
+    import h5py
+
+    views = light_field.views
+    with replacing(path) as temporary, h5py.File(temporary, "w") as file:
+        # One view per chunk: reading a few views reads only them.
+        settings = {"chunks": (1, 1, *views.shape[2:]), "compression": "gzip", "shuffle": True}
+        file.create_dataset("LF", data=views, **settings)
+        if light_field.valid is not None:
+            file.create_dataset("valid", data=light_field.valid, compression="gzip")
+        if truth is not None:
+            file["disp_lowres"] = truth
+        if light_field.camera is not None:
+            file.attrs["camera"] = _camera_numbers(light_field)
+        if light_field.disparity_range is not None:
+            file.attrs["disparity_range"] = light_field.disparity_range
+        file.attrs["written_by"] = "oaccdepth"
+
+
+def _write_npz(
+    light_field: LightField, path: Path, truth: FloatArray | None, overwrite: bool
+) -> None:
+    arrays: dict[str, Any] = {"views": light_field.views, "written_by_oaccdepth": np.array(1)}
+    if light_field.valid is not None:
+        arrays["valid"] = light_field.valid
+    if truth is not None:
+        arrays["disparity"] = truth
+    if light_field.camera is not None:
+        arrays["camera"] = np.array(_camera_numbers(light_field))
+    if light_field.disparity_range is not None:
+        arrays["disparity_range"] = np.array(light_field.disparity_range)
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, **arrays)
+
+
+_WRITERS: dict[str, Callable[[LightField, Path, FloatArray | None, bool], None]] = {
+    "hci": _write_hci,
+    "h5": _write_hdf5,
+    "npz": _write_npz,
+    "eslf": _write_picture("lenslet"),
+    "mosaic": _write_picture("mosaic"),
+}

@@ -1,0 +1,482 @@
+"""Batches: what is found, done, skipped, recorded; overlap, processes, a worker that dies."""
+
+from __future__ import annotations
+
+import csv
+import json
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+
+import cv2
+import numpy as np
+import pytest
+from batch_scenes import (
+    contents,
+    open_bad_weights,
+    open_deadly,
+    open_slow,
+    open_toy,
+    statuses,
+    toy_estimate,
+    write_scene,
+)
+
+from oaccdepth import readers, writers
+from oaccdepth.batch import choose_devices, find_jobs, remove_leftovers, run_jobs
+from oaccdepth.batch.crew import IN_FLIGHT, ProcessWorker
+from oaccdepth.batch.job import Settings, fingerprint
+from oaccdepth.errors import InvalidCheckpoint, InvalidOption, UnreadableFile, UnwritableOutput
+from oaccdepth.files.pfm import read_pfm
+from oaccdepth.options import BatchOptions, EstimateOptions
+
+
+@pytest.fixture
+def root(tmp_path):
+    root = tmp_path / "root"
+    for index, name in enumerate(["training/boxes", "training/cotton", "test/origami", "town"]):
+        write_scene(root / name, index, truth=name == "training/boxes")
+    return root
+
+
+@pytest.fixture
+def settings(tmp_path):
+    output = tmp_path / "out"
+    return Settings(open_network=open_toy, weights_sha256="1" * 64, output=output)
+
+
+def run(root, settings, options=BatchOptions(), **watching):
+    jobs = find_jobs(root, settings.output, options)
+    return run_jobs(jobs, replace(settings, redo=options.redo), options, **watching)
+
+
+def test_finds_everything_and_mirrors_the_tree(root, settings):
+    summary = run(root, settings)
+    assert list(statuses(summary).items()) == [
+        ("test/origami", "done"),
+        ("town", "done"),
+        ("training/boxes", "done"),
+        ("training/cotton", "done"),
+    ]
+    for name in statuses(summary):
+        found = {path.name for path in (settings.output / name).iterdir()}
+        assert found == {"disparity.pfm", "disparity.png", "confidence.png", "run.json"}
+    expected = readers.read(root / "town").centre.mean(axis=-1)
+    np.testing.assert_array_equal(read_pfm(settings.output / "town" / "disparity.pfm"), expected)
+
+
+def test_report(root, settings):
+    (root / "town" / "input_Cam004.png").write_bytes(b"not a picture")
+    run(root, settings)
+    with (settings.output / "report.csv").open() as file:
+        rows = {row["scene"]: row for row in csv.DictReader(file)}
+    boxes = rows["training/boxes"]
+    assert (boxes["status"], boxes["format"], boxes["grid"]) == ("done", "hci", "3x3")
+    assert boxes["resolution"] == "32x32"
+    assert float(boxes["seconds"]) >= 0
+    assert int(boxes["peak_memory_bytes"]) > 2**20
+    assert 0 <= float(boxes["disparity_min"]) < float(boxes["disparity_max"]) <= 1
+    disparity = read_pfm(settings.output / "training" / "boxes" / "disparity.pfm")[15:17, 15:17]
+    assert float(boxes["mse_100"]) == pytest.approx(100 * np.mean((disparity - 0.5) ** 2))
+    assert rows["training/cotton"]["mse_100"] == ""
+    assert rows["town"]["status"] == "failed"
+    assert "input_Cam004.png" in rows["town"]["message"]
+
+    report = json.loads((settings.output / "report.json").read_text())
+    assert [scene["scene"] for scene in report["scenes"]] == list(rows)
+    assert report["weights_sha256"] == "1" * 64
+    assert report["not_reached"] == []
+
+
+def test_a_bad_scene_does_not_stop_the_others(root, settings):
+    (root / "town" / "input_Cam004.png").write_bytes(b"")
+    summary = run(root, settings)
+    assert [record.scene for record in summary.failed] == ["town"]
+    assert sorted(statuses(summary).values()) == ["done", "done", "done", "failed"]
+    assert not (settings.output / "town").exists()
+
+
+def test_an_unexpected_error_is_recorded(root, settings):
+    def open_broken(options):
+        def estimate(light_field, progress):
+            raise ZeroDivisionError("oops")
+
+        return estimate
+
+    summary = run(root, replace(settings, open_network=open_broken))
+    assert {r.message for r in summary.failed} == {"unexpected ZeroDivisionError: oops"}
+    assert {path.name for path in settings.output.iterdir()} == {"report.csv", "report.json"}
+
+
+def test_bad_ground_truth_is_told_but_no_failure(root, settings):
+    truth = root / "training" / "boxes" / "gt_disp_lowres.pfm"
+    truth.write_bytes(b"Pf\n32 32\n-1\n")
+    (boxes,) = [r for r in run(root, settings).records if r.scene == "training/boxes"]
+    assert boxes.status == "done"
+    assert boxes.scores == {}
+    assert boxes.notes[-1].startswith("not scored: ")
+
+
+def test_done_scenes_are_skipped(root, settings):
+    first = run(root, settings)
+    before = contents(settings.output)
+    second = run(root, settings)
+    assert set(statuses(second).values()) == {"skipped"}
+    assert contents(settings.output) == before
+    # a skipped scene is told with what was measured when it was done
+    assert [r.seconds for r in second.records] == [r.seconds for r in first.records]
+    assert [r.scores for r in second.records] == [r.scores for r in first.records]
+
+
+def change_input(root, settings):
+    name = root / "town" / "input_Cam000.png"
+    assert cv2.imwrite(str(name), 255 - cv2.imread(str(name)))
+    return settings, ["town"]
+
+
+def change_weights(root, settings):
+    return replace(settings, weights_sha256="2" * 64), None
+
+
+def change_iterations(root, settings):
+    return replace(settings, estimating=replace(settings.estimating, iterations=1)), None
+
+
+def change_reading(root, settings):
+    return replace(settings, reading=replace(settings.reading, gamma=2.0)), None
+
+
+def change_colours(root, settings):
+    return replace(settings, colormap="magma"), None
+
+
+def remove_a_file(root, settings):
+    (settings.output / "town" / "disparity.png").unlink()
+    return settings, ["town"]
+
+
+def damage_run(root, settings):
+    (settings.output / "town" / "run.json").write_text("{}")
+    return settings, ["town"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        change_input,
+        change_weights,
+        change_iterations,
+        change_reading,
+        change_colours,
+        remove_a_file,
+        damage_run,
+    ],
+)
+def test_what_changed_is_done_again(root, settings, change):
+    run(root, settings)
+    changed, expected = change(root, settings)
+    summary = run(root, changed)
+    again = [scene for scene, status in statuses(summary).items() if status == "done"]
+    assert again == (expected or list(statuses(summary)))
+
+
+def test_the_device_does_not_matter(root, settings):
+    run(root, settings)
+    elsewhere = replace(settings, estimating=EstimateOptions(device="cuda:1"))
+    assert set(statuses(run(root, elsewhere)).values()) == {"skipped"}
+
+
+def test_redo(root, settings):
+    run(root, settings)
+    assert set(statuses(run(root, settings, BatchOptions(redo=True))).values()) == {"done"}
+
+
+def test_further_formats_of_an_earlier_run_go(root, settings):
+    run(root, replace(settings, formats=("npy",)))
+    assert (settings.output / "town" / "disparity.npy").exists()
+    run(root, settings)
+    assert not (settings.output / "town" / "disparity.npy").exists()
+
+
+@pytest.mark.parametrize(
+    "options, expected",
+    [
+        (BatchOptions(include=("training/*",)), ["training/boxes", "training/cotton"]),
+        (BatchOptions(include=("boxes", "t*n")), ["town", "training/boxes", "training/cotton"]),
+        (BatchOptions(exclude=("training/*", "town")), ["test/origami"]),
+        (BatchOptions(include=("t*",), exclude=("*/*",)), ["town"]),
+        (BatchOptions(limit=2), ["test/origami", "town"]),
+    ],
+)
+def test_choosing(root, tmp_path, options, expected):
+    assert [job.scene for job in find_jobs(root, tmp_path / "out", options)] == expected
+
+
+def test_nothing_to_do(root, tmp_path):
+    with pytest.raises(UnreadableFile) as error:
+        find_jobs(root, tmp_path / "out", BatchOptions(include=("nothing",)))
+    assert str(error.value) == (
+        f"{root}: no light field to do (4 found). "
+        "`oaccdepth formats` lists what is recognised; --include and --exclude choose."
+    )
+    with pytest.raises(UnreadableFile) as error:
+        find_jobs(root / "nowhere", tmp_path / "out")
+    assert str(error.value) == (
+        f"{root}/nowhere: no such folder. Give the folder that holds the scenes."
+    )
+
+
+def test_output_inside_root_is_not_input(root, settings, monkeypatch, caplog):
+    monkeypatch.setattr(logging.getLogger("oaccdepth"), "propagate", True)  # for caplog
+    write_scene(root / "results" / "old")
+    inside = replace(settings, output=root / "results")
+    assert "results/old" not in statuses(run(root, inside))
+    assert set(statuses(run(root, inside)).values()) == {"skipped"}
+    assert caplog.messages[0] == (f"left out what lies in --output {root}/results: 1 found there.")
+
+
+def test_output_must_not_lie_among_views(root):
+    with pytest.raises(InvalidOption) as error:
+        find_jobs(root, root)
+    assert str(error.value) == (
+        f"--output {root}: results would lie among the views of test/origami. "
+        "Choose another --output."
+    )
+    with pytest.raises(InvalidOption) as error:
+        find_jobs(root, root / "town")
+    assert str(error.value) == (
+        f"--output {root}/town: results would lie among the views of town. Choose another --output."
+    )
+
+
+def test_output_above_root(root, settings):
+    above = replace(settings, output=root.parent)
+    run(root, above)
+    change_input(root, above)
+    assert [s for s, status in statuses(run(root, above)).items() if status == "done"] == ["town"]
+
+
+def test_one_light_field_is_a_batch(root, settings):
+    assert statuses(run(root / "town", settings)) == {"town": "done"}
+
+
+def test_fingerprint(root, tmp_path):
+    scene = root / "training" / "boxes"
+    before = fingerprint(scene, tmp_path / "out")
+    copied = tmp_path / "elsewhere"
+    copied.mkdir()
+    for path in scene.iterdir():
+        (copied / path.name).write_bytes(path.read_bytes())
+    assert fingerprint(copied, tmp_path / "out") == before
+    (copied / ".DS_Store").write_bytes(b"1")
+    assert fingerprint(copied, tmp_path / "out") == before
+    (copied / "input_Cam000.png").rename(copied / "input_Cam010.png")
+    assert fingerprint(copied, tmp_path / "out") != before
+
+
+def test_leftovers_are_removed(tmp_path):
+    kept = tmp_path / "a" / "my.part1.pfm"
+    left = tmp_path / "a" / ".disparity.part4711.pfm"
+    left.parent.mkdir()
+    left.touch()
+    kept.touch()
+    remove_leftovers(tmp_path)
+    assert kept.exists() and not left.exists()
+
+
+def test_reading_and_writing_overlap_with_the_network(root, settings, monkeypatch):
+    """Slow storage: the whole takes clearly less than its parts one after the other."""
+    parts = []
+
+    def slowly(function):
+        def wrapper(*arguments, **keywords):
+            start = time.perf_counter()
+            time.sleep(0.2)
+            result = function(*arguments, **keywords)
+            parts.append(time.perf_counter() - start)
+            return result
+
+        return wrapper
+
+    monkeypatch.setattr(writers, "write", slowly(writers.write))
+    slow = replace(
+        settings, read=slowly(readers.read), open_network=lambda options: slowly(toy_estimate)
+    )
+    start = time.perf_counter()
+    assert set(statuses(run(root, slow)).values()) == {"done"}
+    elapsed = time.perf_counter() - start
+    assert len(parts) == 4 * 3
+    assert elapsed < 0.7 * sum(parts)  # 1.2 s of 2.4 s, on a machine that does nothing else
+
+
+def test_one_light_field_at_a_time_in_the_network(root, settings):
+    busy = threading.Lock()
+
+    def open_alone(options):
+        def estimate(light_field, progress):
+            assert busy.acquire(blocking=False)
+            time.sleep(0.02)
+            busy.release()
+            return toy_estimate(light_field, progress)
+
+        return estimate
+
+    summary = run(root, replace(settings, open_network=open_alone))
+    assert set(statuses(summary).values()) == {"done"}
+
+
+def test_processes_give_the_same(root, settings, tmp_path):
+    run(root, settings)
+    several = replace(settings, output=tmp_path / "several")
+    seen = []
+    summary = run(
+        root, several, BatchOptions(jobs=2), report=lambda *progress: seen.append(progress)
+    )
+    assert set(statuses(summary).values()) == {"done"}
+    assert contents(several.output) == contents(settings.output)
+    assert ("town", "network", 0.5) in seen
+
+
+def test_a_scene_that_kills_its_process(root, settings):
+    write_scene(root / "deadly")
+    summary = run(root, replace(settings, open_network=open_deadly), BatchOptions(jobs=2))
+    assert statuses(summary) == {
+        "deadly": "failed",
+        "test/origami": "done",
+        "town": "done",
+        "training/boxes": "done",
+        "training/cotton": "done",
+    }
+    assert summary.failed[0].message == "its worker died 3 times: process ended with SIGKILL"
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_bad_weights_concern_all(root, settings, jobs):
+    with pytest.raises(InvalidCheckpoint) as error:
+        run(root, replace(settings, open_network=open_bad_weights), BatchOptions(jobs=jobs))
+    assert str(error.value) == "toy.safetensors: damaged."
+
+
+def test_second_batch_is_kept_out(root, settings):
+    refused = []
+
+    def start_another(record):
+        with pytest.raises(UnwritableOutput) as error:
+            run(root, settings)
+        refused.append(str(error.value))
+
+    run(root, settings, on_record=start_another)
+    assert refused[0] == (
+        f"{settings.output}: another batch is writing here. "
+        "Wait for it, or choose another --output."
+    )
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_stopped(root, settings, jobs):
+    def stop(record):
+        raise KeyboardInterrupt
+
+    slow = replace(settings, open_network=open_slow)
+    summary = run(root, slow, BatchOptions(jobs=jobs), on_record=stop)
+    assert len(summary.records) == 1
+    assert len(summary.not_reached) == 3
+    assert not list(settings.output.rglob("*.part*"))
+    report = json.loads((settings.output / "report.json").read_text())
+    assert report["not_reached"] == list(summary.not_reached)
+    assert set(statuses(run(root, slow)).values()) == {"done", "skipped"}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_finished_but_not_told(root, settings, jobs):
+    """All files of a scene are there, its record is on the way: the report has it."""
+    count = min(4, jobs * IN_FLIGHT)
+
+    def stop_when_all_is_written(record):
+        deadline = time.monotonic() + 60
+        while len(list(settings.output.rglob("run.json"))) < count and time.monotonic() < deadline:
+            time.sleep(0.02)
+        raise KeyboardInterrupt
+
+    summary = run(root, settings, BatchOptions(jobs=jobs), on_record=stop_when_all_is_written)
+    assert list(statuses(summary).values()) == ["done"] * count
+    assert len(summary.not_reached) == 4 - count
+    report = json.loads((settings.output / "report.json").read_text())
+    assert [scene["scene"] for scene in report["scenes"]] == list(statuses(summary))
+
+
+def test_of_an_earlier_run_is_not_told_as_done_again(root, settings):
+    def stop(record):
+        raise KeyboardInterrupt
+
+    slow = replace(settings, open_network=open_slow)
+    run(root, slow)
+    summary = run(root, slow, BatchOptions(redo=True), on_record=stop)
+    assert len(list(settings.output.rglob("run.json"))) == 4
+    assert len(summary.records) < 4
+
+
+def test_written_while_stopping(root, settings):
+    """What is being written as Ctrl-C comes is finished, and told."""
+    writing, stopping = threading.Event(), threading.Event()
+
+    def hold_up(scene, stage, fraction):
+        if stage == "writing" and scene != "test/origami":
+            writing.set()
+            assert stopping.wait(60)
+            time.sleep(0.2)
+
+    def stop(record):
+        assert writing.wait(60)
+        stopping.set()
+        raise KeyboardInterrupt
+
+    summary = run(root, settings, report=hold_up, on_record=stop)
+    written = {path.parent for path in settings.output.rglob("run.json")}
+    assert len(written) > 1
+    assert {settings.output / record.scene for record in summary.records} == written
+
+
+def test_impatient_ctrl_c(root, settings):
+    """A second and third Ctrl-C while the present tile is waited for: still a report, and then
+    nothing is written any more."""
+
+    def press(record):
+        for delay in (0.2, 0.4):
+            threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
+        raise KeyboardInterrupt
+
+    def open_slower(options):
+        def estimate(light_field, progress):
+            time.sleep(0.0 if light_field.source == "origami" else 1.0)
+            return toy_estimate(light_field, progress)
+
+        return estimate
+
+    summary = run(root, replace(settings, open_network=open_slower), on_record=press)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("scene")]
+    assert (settings.output / "report.json").is_file()
+    assert summary.not_reached
+
+
+def test_ctrl_c_while_a_process_starts(root, settings):
+    """It reaches the process, too, long before that can say that it wants none of it."""
+    worker = ProcessWorker(settings, lambda *progress: None)
+    (child,) = multiprocessing.active_children()
+    os.kill(child.pid, signal.SIGINT)
+    try:
+        job = find_jobs(root, settings.output)[0]
+        assert worker.submit(job).result(timeout=60).status == "done"
+    finally:
+        worker.close()
+
+
+def test_choose_devices():
+    assert choose_devices("auto", 3, num_gpus=2) == ["cuda:0", "cuda:1", "cuda:0"]
+    assert choose_devices("auto", 2, num_gpus=0) == ["auto", "auto"]
+    assert choose_devices("cuda:1", 2, num_gpus=2) == ["cuda:1", "cuda:1"]
+    assert choose_devices("cpu", 2) == ["cpu", "cpu"]

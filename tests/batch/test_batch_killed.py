@@ -1,0 +1,132 @@
+"""A batch that is killed at any moment and started again ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from batch_scenes import contents, write_scene
+
+NUM_SCENES = 6
+
+# A batch with a network that takes 0.05 s, in a process of its own; says when it begins.
+PROGRAM = """
+import sys, time
+from pathlib import Path
+from batch_scenes import toy_estimate
+from oaccdepth.batch import find_jobs, run_jobs
+from oaccdepth.batch.job import Settings
+from oaccdepth.options import BatchOptions
+
+def open_network(options):
+    def estimate(light_field, progress):
+        time.sleep(0.05)
+        return toy_estimate(light_field, progress)
+    return estimate
+
+if __name__ == "__main__":
+    root, output = map(Path, sys.argv[1:3])
+    print("begins", flush=True)
+    settings = Settings(open_network=open_network, weights_sha256="1", output=output)
+    summary = run_jobs(find_jobs(root, output), settings, BatchOptions(jobs=int(sys.argv[3])))
+    print({record.scene: record.status for record in summary.records})
+"""
+
+
+@pytest.fixture
+def root(tmp_path):
+    for index in range(NUM_SCENES):
+        write_scene(tmp_path / "root" / f"scene{index}", index)
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    tests = Path(__file__).parents[1]
+    monkeypatch.setenv("PYTHONPATH", f"{tests.parent}:{tests}")
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+def start(*words):
+    return subprocess.Popen(
+        [sys.executable, *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(*words):
+    process = start(*words)
+    stdout, stderr = process.communicate(timeout=300)
+    assert process.returncode == 0, stderr
+    return stdout
+
+
+def kill_after(process, seconds):
+    time.sleep(seconds)
+    process.kill()
+    process.communicate()
+
+
+def finished_scenes(output):
+    return {path.parent.name for path in output.glob("*/run.json")}
+
+
+def check_after_kill(output, expected):
+    """Whatever is there under its own name is whole."""
+    for name, content in contents(output).items():
+        if not Path(name).name.startswith("."):
+            assert content == expected[name], name
+
+
+def check_at_the_end(output, expected, finished, statuses):
+    assert contents(output) == expected
+    assert {scene for scene, status in statuses.items() if status == "skipped"} == finished
+    assert len(statuses) == NUM_SCENES
+
+
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_killed_and_started_again(root, program, tmp_path, jobs):
+    finish(program, root, tmp_path / "whole", jobs)
+    expected = contents(tmp_path / "whole")
+    output = tmp_path / "out"
+    source = random.Random(jobs)
+    for _ in range(3):
+        process = start(program, root, output, jobs)
+        assert process.stdout.readline() == "begins\n"
+        kill_after(process, source.uniform(0, 0.5))
+        check_after_kill(output, expected)
+    finished = finished_scenes(output)
+    lines = finish(program, root, output, jobs).splitlines()
+    check_at_the_end(output, expected, finished, json.loads(lines[-1].replace("'", '"')))
+
+
+@pytest.mark.slow
+def test_killed_twenty_times(root, tmp_path):
+    """The command itself, with the bundled network."""
+    command = ("-m", "oaccdepth", "batch", root, "-q", "--json", "-o")
+    began = time.monotonic()
+    finish(*command, tmp_path / "whole")
+    whole_run = time.monotonic() - began
+    expected = contents(tmp_path / "whole")
+    output = tmp_path / "out"
+    source = random.Random(20)
+    for _ in range(20):
+        process = start(*command, output)
+        kill_after(process, source.uniform(0.3 * whole_run, whole_run))
+        check_after_kill(output, expected)
+        if len(finished_scenes(output)) == NUM_SCENES:  # nothing left to disturb: from the start
+            shutil.rmtree(output)
+    finished = finished_scenes(output)
+    records = json.loads(finish(*command, output))["scenes"]
+    statuses = {record["scene"]: record["status"] for record in records}
+    check_at_the_end(output, expected, finished, statuses)

@@ -1,0 +1,174 @@
+"""Batches on Ray: what is asked for, a real cluster of two nodes, one of which is killed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from batch_scenes import (  # scenes and toy networks
+    contents,
+    open_bad_weights,
+    open_slow,
+    open_toy,
+    statuses,
+    write_scene,
+)
+
+from oaccdepth.batch import find_jobs, run_jobs
+from oaccdepth.batch.cluster import _refused, choose_resources
+from oaccdepth.batch.job import Settings
+from oaccdepth.errors import DeviceUnavailable, InvalidCheckpoint, MissingDependency
+from oaccdepth.options import BatchOptions
+
+NUM_SCENES = 60  # enough for a dead node to be noticed before all is done
+
+
+def test_choose_resources():
+    gpus = [{"CPU": 32.0, "GPU": 4.0}, {"CPU": 30.0, "GPU": 4.0}]
+    assert choose_resources("auto", gpus) == ({"num_gpus": 1}, 8)
+    assert choose_resources("cuda", gpus) == ({"num_gpus": 1}, 8)
+    assert choose_resources("cpu", gpus) == ({"num_cpus": 4}, 8 + 7)
+    assert choose_resources("auto", [{"CPU": 10.0}]) == ({"num_cpus": 4}, 2)
+    # a worker does not spread over machines
+    assert choose_resources("auto", [{"CPU": 2.0}, {"CPU": 2.0}]) == ({"num_cpus": 2}, 2)
+    assert choose_resources("auto", [{"CPU": 0.0}, {"CPU": 1.0}]) == ({"num_cpus": 1}, 1)
+    # an autoscaler may start with nothing: ask, and it makes room
+    assert choose_resources("cuda", [{}]) == ({"num_gpus": 1}, 1)
+    assert choose_resources("cpu", []) == ({"num_cpus": 1}, 1)
+
+
+def test_without_ray(tmp_path, monkeypatch):
+    write_scene(tmp_path / "root" / "boxes")
+    monkeypatch.setitem(sys.modules, "ray", None)  # importing it fails, as if it were not there
+    settings = Settings(open_network=open_toy, output=tmp_path / "out")
+    jobs = find_jobs(tmp_path / "root", settings.output)
+    with pytest.raises(MissingDependency) as error:
+        run_jobs(jobs, settings, BatchOptions(ray="auto"))
+    assert str(error.value) == (
+        'batch --ray needs Ray. Install it with: pip install "oaccdepth[ray]".'
+    )
+
+
+@pytest.fixture
+def root(tmp_path):
+    for index in range(NUM_SCENES):
+        write_scene(tmp_path / "root" / f"scene{index:02d}", index, truth=True)
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return Settings(open_network=open_slow, weights_sha256="1" * 64, output=tmp_path / "out")
+
+
+def open_and_tell(options):
+    """The slow network, and a file for each process that has opened it."""
+    (Path(os.environ["OPENED_FOLDER"]) / str(os.getpid())).touch()
+    return open_slow(options)
+
+
+@pytest.fixture
+def opened(tmp_path, monkeypatch):
+    """Where workers tell that they are at work."""
+    (tmp_path / "opened").mkdir()
+    monkeypatch.setenv("OPENED_FOLDER", str(tmp_path / "opened"))
+    return tmp_path / "opened"
+
+
+@pytest.fixture
+def cluster(monkeypatch, opened):
+    """Two nodes of two CPUs each, so with a worker each; process trees of their own."""
+    cluster_utils = pytest.importorskip("ray.cluster_utils")
+    import ray
+
+    # Workers find this module, with the toy networks, where the tests find it.
+    package = Path(__file__).parents[2]
+    monkeypatch.setenv("PYTHONPATH", f"{package}:{Path(__file__).parents[1]}")
+    cluster = cluster_utils.Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False}
+    )
+    try:
+        second = cluster.add_node(num_cpus=2)
+        cluster.wait_for_nodes()
+        yield cluster, second
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+@pytest.mark.ray
+@pytest.mark.filterwarnings("ignore")  # Ray's own
+def test_a_node_is_killed(root, settings, opened, cluster, tmp_path, monkeypatch, caplog):
+    cluster, second = cluster
+    monkeypatch.setattr(logging.getLogger("oaccdepth"), "propagate", True)
+    finished = []
+
+    def kill_a_node(record):
+        finished.append(record)
+        if len(finished) == 1:  # on a busy machine, one may be done before the other has started
+            deadline = time.monotonic() + 200
+            while len(list(opened.iterdir())) < 2 and time.monotonic() < deadline:
+                time.sleep(0.1)
+        if len(finished) == 6:  # by now both have scenes in hand
+            cluster.remove_node(second, allow_graceful=False)
+
+    seen = []
+    summary = run_jobs(
+        find_jobs(root, settings.output),
+        replace(settings, open_network=open_and_tell),
+        BatchOptions(ray=cluster.address),
+        report=lambda *progress: seen.append(progress),
+        on_record=kill_a_node,
+    )
+    assert seen  # the progress of the workers arrives here
+    assert any(message.startswith("a worker died: ") for message in caplog.messages)
+    assert set(statuses(summary).values()) <= {"done", "skipped"}, summary.failed
+    assert len(summary.records) == NUM_SCENES
+
+    local = replace(settings, output=tmp_path / "local", open_network=open_toy)
+    run_jobs(find_jobs(root, local.output), local)
+    assert contents(settings.output) == contents(local.output)
+
+
+@pytest.mark.ray
+@pytest.mark.filterwarnings("ignore")
+def test_bad_weights_on_a_cluster(root, settings, cluster):
+    cluster, _ = cluster
+    broken = replace(settings, open_network=open_bad_weights)
+    with pytest.raises(InvalidCheckpoint) as error:
+        run_jobs(find_jobs(root, settings.output), broken, BatchOptions(ray=cluster.address))
+    assert str(error.value) == "toy.safetensors: damaged."
+
+
+def test_nobody_there(root, settings):
+    pytest.importorskip("ray")
+    with pytest.raises(DeviceUnavailable) as error:
+        run_jobs(find_jobs(root, settings.output), settings, BatchOptions(ray="127.0.0.1:1"))
+    assert str(error.value) == (
+        "--ray 127.0.0.1:1: no Ray cluster there (Connection refused). "
+        "Start one with: ray start --head."
+    )
+
+
+def test_not_an_address(root, settings, monkeypatch):
+    pytest.importorskip("ray")
+    with pytest.raises(DeviceUnavailable) as error:
+        run_jobs(find_jobs(root, settings.output), settings, BatchOptions(ray="nonsense"))
+    assert str(error.value) == (
+        "--ray nonsense: no Ray cluster there (Invalid address format: nonsense). "
+        "Start one with: ray start --head."
+    )
+
+
+def test_what_is_said_to_who_is_not_let_in():
+    # Ray itself tries for minutes; that it was a matter of the token, it only logs
+    assert str(_refused("head:6379", "Failed to connect")) == (
+        "--ray head:6379: somebody is there, but does not let us in (Failed to connect). Expected "
+        "the head of a cluster with the same Ray and the same token (RAY_AUTH_MODE); see "
+        "docs/cluster.md."
+    )

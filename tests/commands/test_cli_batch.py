@@ -1,0 +1,140 @@
+"""`oaccdepth batch`: the command with a real, tiny network; what it prints, its exit codes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from batch_scenes import save_tiny_weights, write_scene
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    return save_tiny_weights(tmp_path_factory.mktemp("weights") / "tiny.safetensors")
+
+
+@pytest.fixture
+def root(tmp_path):
+    write_scene(tmp_path / "root" / "training" / "boxes", 0, truth=True)
+    write_scene(tmp_path / "root" / "test" / "herbs", 1)
+    return tmp_path / "root"
+
+
+def damage(root):
+    (root / "test" / "herbs" / "input_Cam004.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+
+
+def test_batch(run, root, weights, tmp_path):
+    out = tmp_path / "out"
+    result = run("batch", root, "-o", out, "--weights", weights, "--format", "npy")
+    assert result.exit_code == 0, result.stderr
+    lines = result.stderr.splitlines()
+    assert lines[0].startswith("[1/2] ") and lines[1].startswith("[2/2] ")
+    assert lines[-1] == "2 done, 0 skipped, 0 failed"
+    table = [line.split() for line in result.stdout.splitlines()]
+    assert table[0] == ["time", "memory", "disparity", "MSE", "BadPix"]
+    assert table[1] == ["scene", "format", "grid", "s", "GiB", "px", "x100", "0.07", "%", "status"]
+    assert table[2][:3] == ["test/herbs", "hci", "3x3"]
+    assert table[3][0] == "training/boxes" and table[3][-1] == "done"
+    assert (out / "training" / "boxes" / "disparity.npy").exists()
+    with (out / "report.csv").open() as file:
+        assert [row["scene"] for row in csv.DictReader(file)] == ["test/herbs", "training/boxes"]
+
+    again = run("batch", root, "-o", out, "--weights", weights, "--format", "npy", "--json")
+    assert again.stderr.splitlines()[-1] == "0 done, 2 skipped, 0 failed"
+    boxes = json.loads(again.stdout)["scenes"][1]
+    assert (boxes["scene"], boxes["status"], boxes["grid"]) == ("training/boxes", "skipped", [3, 3])
+    assert boxes["scores"]["badpix_0070"] is not None
+
+    changed = run("batch", root, "-o", out, "--weights", weights, "--iterations", 1)
+    assert changed.stderr.splitlines()[-1] == "2 done, 0 skipped, 0 failed"
+    assert not (out / "training" / "boxes" / "disparity.npy").exists()
+
+
+def test_a_scene_is_as_estimate_makes_it(run, root, weights, tmp_path):
+    run("batch", root, "-o", tmp_path / "out", "--weights", weights)
+    scene = root / "test" / "herbs"
+    alone = run("estimate", scene, "-o", tmp_path / "alone", "--weights", weights)
+    assert alone.exit_code == 0, alone.stderr
+    for name in ("disparity.pfm", "disparity.png", "confidence.png"):
+        expected = (tmp_path / "alone" / name).read_bytes()
+        assert (tmp_path / "out" / "test" / "herbs" / name).read_bytes() == expected
+
+
+def test_failure(run, root, weights, tmp_path):
+    damage(root)
+    result = run("batch", root, "-o", tmp_path / "out", "--weights", weights)
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-2].startswith("error: test/herbs: ")
+    assert "input_Cam004.png" in result.stderr.splitlines()[-2]
+    assert result.stderr.splitlines()[-1] == "1 done, 0 skipped, 1 failed"
+    assert "failed" in result.stdout
+    quiet = run("batch", root, "-o", tmp_path / "out", "--weights", weights, "-q")
+    assert quiet.exit_code == 1
+    assert quiet.stdout == ""
+    assert len(quiet.stderr.splitlines()) == 1
+
+
+def test_dry_run(run, root, weights, tmp_path):
+    out = tmp_path / "out"
+    run("batch", root, "-o", out, "--weights", weights, "--include", "boxes")
+    result = run("batch", root, "-o", out, "--weights", weights, "--dry-run")
+    assert result.exit_code == 0
+    assert result.stdout == "to do  test/herbs\ndone   training/boxes\n"
+    assert result.stderr == "2 scenes, 1 to do\n"
+    assert not (out / "test").exists()
+    result = run("batch", root, "-o", out, "--weights", weights, "--dry-run", "--json")
+    assert json.loads(result.stdout)[0] == {"scene": "test/herbs", "done": False}
+
+
+def test_errors_that_concern_all(run, root, weights, tmp_path):
+    out = tmp_path / "out"
+    result = run("batch", root, "-o", out, "--weights", weights, "--device", "cuda:9")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: --device cuda:9: not there.")
+    result = run("batch", root, "-o", out, "--weights", weights, "--format", "tiff")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: --format tiff: no such format.")
+    result = run("batch", tmp_path / "nowhere", "-o", out, "--weights", weights)
+    assert result.stderr == (
+        f"error: {tmp_path}/nowhere: no such folder. Give the folder that holds the scenes.\n"
+    )
+    result = run("batch", root, "-o", out, "--weights", tmp_path / "no.safetensors")
+    assert result.exit_code == 1
+    assert "no.safetensors" in result.stderr
+
+
+def test_ctrl_c(root, weights, tmp_path, monkeypatch):
+    """A real process and a real signal: it ends at once, with a report of what is done."""
+    for index in range(60):
+        write_scene(tmp_path / "root" / f"more{index:02d}", index)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    out = tmp_path / "out"
+    command = (sys.executable, "-m", "oaccdepth", "batch", root, "-o", out, "--weights", weights)
+    process = subprocess.Popen(
+        [*map(str, command)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # a shell starts background jobs, such as these tests may be, with the signal ignored
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    while not list(out.rglob("run.json")) and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == 130, stderr
+    assert stderr.splitlines()[-1].endswith("not reached: start again to go on")
+    assert "Traceback" not in stderr
+    assert not list(out.rglob("*.part*"))
+    report = json.loads((out / "report.json").read_text())
+    finished = {scene["scene"] for scene in report["scenes"]}
+    written = {path.parent.relative_to(out).as_posix() for path in out.rglob("run.json")}
+    assert finished == written
+    assert len(finished) + len(report["not_reached"]) == 62

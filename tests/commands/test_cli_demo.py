@@ -1,0 +1,65 @@
+import re
+
+from oaccdepth import readers
+from oaccdepth.files.pfm import read_pfm
+
+
+def test_demo_writes_everything_and_the_bundled_weights_are_good_at_it(run, tmp_path):
+    out = tmp_path / "out"
+    result = run("demo", "-o", out)
+    assert result.exit_code == 0
+    assert {path.name for path in out.iterdir()} == {
+        "disparity.pfm",
+        "disparity.png",
+        "confidence.png",
+        "disparity.npy",
+        "disparity_16bit.png",
+        "depth.pfm",
+        "points.ply",
+        "view.html",
+        "run.json",
+        "masks",
+        "scene",
+    }
+    assert len(list((out / "masks").glob("mask_*.png"))) == 81
+    assert f"  {out / 'view.html'}  (in a browser)" in result.stdout.splitlines()
+    assert_good(result.stdout)
+    light_field = readers.read(out / "scene")
+    assert light_field.grid == (9, 9) and light_field.camera is not None
+    truth = readers.read_ground_truth(out / "scene")
+    assert truth is not None and truth.shape == read_pfm(out / "disparity.pfm").shape
+    viewed = run("view", out, "-o", tmp_path / "page.html")
+    assert viewed.exit_code == 0 and "no views" not in viewed.stderr
+    again = run("demo", "-o", out)
+    assert again.exit_code == 1
+    assert again.stderr == (
+        f"error: {out}: already holds confidence.png and 8 more. "
+        "Pass --overwrite to replace, or choose another --output.\n"
+    )
+
+
+def assert_good(text):
+    """The printed scores: what the bundled weights reach (2.7, 1.6, 96.8), with room."""
+    pattern = r"^(MSE x100|BadPix 0\.07|masks right) +([\d.]+)(?: %)?$"
+    scores = {name: float(score) for name, score in re.findall(pattern, text, re.M)}
+    assert scores["MSE x100"] < 5
+    assert scores["BadPix 0.07"] < 3
+    assert scores["masks right"] > 96.5
+
+
+def test_a_device_that_is_not_there(run, weights_file, tmp_path):
+    out = tmp_path / "out"
+    result = run("demo", "-o", out, "--weights", weights_file, "--device", "cuda:99", "-q")
+    assert result.exit_code == 1 and result.stdout == ""
+    assert result.stderr.startswith("error: --device cuda:99: not there.")
+    assert not out.exists()
+
+
+def test_an_output_below_a_file(run, weights_file, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    path = tmp_path / "file" / "out"
+    result = run("demo", "-o", path, "--weights", weights_file, "-q")
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"error: {path}: cannot be created (Not a directory). Choose another --output.\n"
+    )

@@ -1,0 +1,291 @@
+import json
+import shutil
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save_file
+
+from oaccdepth.files.pfm import read_pfm
+from oaccdepth.networks import checkpoint
+
+USUAL = {"disparity.pfm", "disparity.png", "confidence.png", "run.json"}
+
+
+@pytest.fixture
+def copy(scene_folder, tmp_path):
+    """A copy of the scene that a test may damage."""
+    return shutil.copytree(scene_folder, tmp_path / "copy")
+
+
+def names(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+def test_estimate_writes_a_disparity_map(run, scene, scene_folder, weights_file, tmp_path):
+    out = tmp_path / "results" / "town"
+    result = run("estimate", scene_folder, "-o", out, "--weights", weights_file)
+    assert result.exit_code == 0
+    assert names(out) == USUAL
+    assert result.stdout.split() == [
+        str(out / name) for name in ("disparity.pfm", "disparity.png", "confidence.png", "run.json")
+    ]
+    disparity = read_pfm(out / "disparity.pfm")
+    inner = np.s_[8:-8, 8:-8]
+    assert np.median(np.abs(disparity - scene.disparity)[inner]) < 0.3
+    about = json.loads((out / "run.json").read_text())
+    assert about["weights"] == "untrained"
+    assert about["weights_sha256"] == checkpoint.sha256(weights_file)
+    assert about["input"]["source"] == "town" and about["input"]["grid"] == [9, 9]
+    assert about["device"] == "cpu" and about["seconds"]["total"] > 0
+    assert str(tmp_path) not in (out / "run.json").read_text()
+
+
+def test_messages_go_to_stderr(run, scene_folder, weights_file, tmp_path):
+    result = run("estimate", scene_folder, "-o", tmp_path / "out", "--weights", weights_file)
+    lines = result.stderr.splitlines()
+    assert "estimating ..." in lines  # not a terminal: plain lines
+    assert lines[-1].startswith("town: 9x9 views of 64x48 px, hci; disparity -")
+    assert lines[-1].endswith(" s on cpu with weights untrained")
+
+
+def test_parameters_cfg_stands_for_its_scene(run, scene_folder, weights_file, tmp_path):
+    path = scene_folder / "parameters.cfg"
+    result = run("estimate", path, "-o", tmp_path / "out", "--weights", weights_file, "-q")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+    assert names(tmp_path / "out") == USUAL
+
+
+def test_json_is_all_there_is_on_stdout(run, scene_folder, weights_file, tmp_path):
+    out = tmp_path / "out"
+    result = run("estimate", scene_folder, "-o", out, "--weights", weights_file, "--json")
+    content = json.loads(result.stdout)
+    assert content["written"][0] == str(out / "disparity.pfm")
+    assert content["result"]["resolution"] == [48, 64]
+
+
+def test_every_option_arrives(run, scene_folder, weights_file, tmp_path):
+    out = tmp_path / "out"
+    arguments = (
+        "--format npy --format png16 --format depth --format ply --colormap magma --range -2:2 "
+        "--view --iterations 1 --tile 32 --precision fp32 --disparity-range -2:2.5 --device cpu"
+    )
+    result = run("estimate", scene_folder, "-o", out, "--weights", weights_file, *arguments.split())
+    assert result.exit_code == 0
+    assert names(out) == USUAL | {
+        "disparity.npy",
+        "disparity_16bit.png",
+        "depth.pfm",
+        "points.ply",
+        "view.html",
+    }
+    about = json.loads((out / "run.json").read_text())
+    assert about["options"]["iterations"] == 1 and about["options"]["tile"] == 32
+    assert about["disparity_range"] == [-2.0, 2.5]
+    assert about["colours"] == {"colormap": "magma", "range": [-2.0, 2.0]}
+    assert "view.html" in about["files"] and about["png16"]["scale"] > 0
+    depth = read_pfm(out / "depth.pfm")
+    assert np.isfinite(depth).any() and depth.min() > 0
+
+
+def test_reading_options_arrive(run, scene_folder, weights_file, tmp_path):
+    out = tmp_path / "out"
+    arguments = ["--weights", weights_file, "--use-views", "5x3"]
+    assert run("estimate", scene_folder, "-o", out, *arguments).exit_code == 0
+    assert json.loads((out / "run.json").read_text())["input"]["grid"] == [5, 3]
+
+
+def test_results_are_not_replaced_without_overwrite(run, scene_folder, weights_file, tmp_path):
+    arguments = ["estimate", scene_folder, "-o", tmp_path / "out", "--weights", weights_file, "-q"]
+    assert run(*arguments).exit_code == 0
+    before = (tmp_path / "out" / "run.json").read_bytes()
+    again = run(*arguments)
+    assert again.exit_code == 1
+    assert again.stderr == (
+        f"error: {tmp_path / 'out'}: already holds confidence.png and 3 more. "
+        "Pass --overwrite to replace, or choose another --output.\n"
+    )
+    assert (tmp_path / "out" / "run.json").read_bytes() == before
+    assert run(*arguments, "--overwrite").exit_code == 0
+
+
+def assert_refused(result, message, tmp_path):
+    """One line on stderr, exit code 1, and no output."""
+    assert result.stderr == f"error: {message}\n"
+    assert result.stdout == ""
+    assert result.exit_code == 1
+    assert not (tmp_path / "out").exists()
+
+
+def estimate(run, path, tmp_path, weights, *more):
+    return run("estimate", path, "-o", tmp_path / "out", "--weights", weights, *more)
+
+
+def test_a_missing_path(run, weights_file, tmp_path):
+    path = tmp_path / "nothing"
+    message = f"{path}: no such file or folder. Check the path."
+    assert_refused(estimate(run, path, tmp_path, weights_file), message, tmp_path)
+
+
+def test_an_empty_folder(run, weights_file, tmp_path):
+    path = tmp_path / "empty"
+    path.mkdir()
+    message = f"{path}: is an empty folder. Expected the views of a light field."
+    assert_refused(estimate(run, path, tmp_path, weights_file), message, tmp_path)
+
+
+def test_a_missing_view(run, copy, weights_file, tmp_path):
+    (copy / "input_Cam047.png").unlink()
+    message = (
+        f"{copy}: found 80 views, expected 81 (9 x 9). Missing: input_Cam047.png. "
+        "To do without, pass --allow-missing."
+    )
+    assert_refused(estimate(run, copy, tmp_path, weights_file), message, tmp_path)
+
+
+def test_a_truncated_view(run, copy, weights_file, tmp_path):
+    path = copy / "input_Cam047.png"
+    path.write_bytes(path.read_bytes()[:500])
+    message = f"{path}: damaged or not a picture. Copy or export it again."
+    assert_refused(estimate(run, copy, tmp_path, weights_file), message, tmp_path)
+
+
+def test_views_of_different_sizes(run, copy, weights_file, tmp_path):
+    cv2.imwrite(str(copy / "input_Cam003.png"), np.zeros((40, 30, 3), np.uint8))
+    message = (
+        f"{copy}: views have different sizes: input_Cam003.png has 30 x 40 pixels, "
+        "the centre view 64 x 48. Export all views alike."
+    )
+    assert_refused(estimate(run, copy, tmp_path, weights_file), message, tmp_path)
+
+
+def test_a_grid_that_cannot_be_inferred(run, scene_folder, weights_file, tmp_path):
+    path = tmp_path / "seven"
+    path.mkdir()
+    for number in range(7):
+        shutil.copy(scene_folder / f"input_Cam00{number}.png", path / f"img_{number}.png")
+    message = (
+        f"{path}: the grid cannot be inferred from 7 pictures, such as img_0.png. "
+        "Pass --views UxV if they are numbered, or describe their names with --pattern REGEX."
+    )
+    assert_refused(estimate(run, path, tmp_path, weights_file), message, tmp_path)
+
+
+def test_a_broken_configuration(run, copy, weights_file, tmp_path):
+    path = copy / "parameters.cfg"
+    path.write_text("[intrinsics\nfocal_length")
+    message = (
+        f"{path}: not a readable configuration file. "
+        "Restore it, or remove the file to read the views without a camera."
+    )
+    assert_refused(estimate(run, copy, tmp_path, weights_file), message, tmp_path)
+
+
+def test_damaged_weights(run, scene_folder, weights_file, tmp_path):
+    path = tmp_path / "damaged.safetensors"
+    path.write_bytes(weights_file.read_bytes()[:1000])
+    message = (
+        f"{path}: not a readable safetensors file, or damaged. Download or make it again; "
+        "`oaccdepth weights convert` turns the authors' .pth.tar into one."
+    )
+    assert_refused(estimate(run, scene_folder, tmp_path, path), message, tmp_path)
+
+
+def test_foreign_weights(run, scene_folder, tmp_path):
+    path = tmp_path / "foreign.safetensors"
+    save_file({"layer": np.zeros(3, np.float32)}, path)
+    message = (
+        f"{path}: not weights of oaccdepth (metadata 'format' is missing, expected oaccdepth-1). "
+        "`oaccdepth weights convert` turns the authors' .pth.tar into weights."
+    )
+    assert_refused(estimate(run, scene_folder, tmp_path, path), message, tmp_path)
+
+
+def test_weights_that_are_not_there(run, scene_folder, tmp_path):
+    bundled = ", ".join(path.stem for path in checkpoint.bundled())
+    hint = f"Bundled: {bundled}. Or give the path of a .safetensors file."
+    path = tmp_path / "nothing.safetensors"
+    result = estimate(run, scene_folder, tmp_path, path)
+    assert_refused(result, f"{path}: no such weights file. {hint}", tmp_path)
+    result = estimate(run, scene_folder, tmp_path, "slow")
+    message = f"--weights slow: no bundled weights of this name. {hint}"
+    assert_refused(result, message, tmp_path)
+
+
+def test_an_output_that_is_a_file(run, scene_folder, weights_file, tmp_path):
+    path = tmp_path / "file"
+    path.write_text("in the way")
+    result = run("estimate", scene_folder, "-o", path, "--weights", weights_file)
+    message = f"{path}: is a file, expected a folder. Choose another --output."
+    assert_refused(result, message, tmp_path)
+    assert path.read_text() == "in the way"
+
+
+def test_an_output_that_cannot_be_made(run, scene_folder, weights_file, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    path = tmp_path / "file" / "out"
+    result = run("estimate", scene_folder, "-o", path, "--weights", weights_file)
+    message = f"{path}: cannot be created (Not a directory). Choose another --output."
+    assert_refused(result, message, tmp_path)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+@pytest.mark.skipif(torch.backends.mps.is_available(), reason="there is an MPS device")
+@pytest.mark.parametrize("device", ["cuda", "cuda:1", "mps", "tpu"])
+def test_a_device_that_is_not_there(run, scene_folder, weights_file, tmp_path, device):
+    result = estimate(run, scene_folder, tmp_path, weights_file, "--device", device)
+    message = f"--device {device}: not there. Available: cpu. Or use --device auto."
+    assert_refused(result, message, tmp_path)
+
+
+def test_views_smaller_than_a_tile(run, scene_folder, weights_file, tmp_path):
+    path = tmp_path / "tiny"
+    path.mkdir()
+    for view in scene_folder.glob("*.png"):
+        cv2.imwrite(str(path / view.name), cv2.imread(str(view))[:12, :14])
+    message = (
+        "tiny: views are 14x12 px, smaller than the smallest tile, 16x16. Use larger pictures."
+    )
+    assert_refused(estimate(run, path, tmp_path, weights_file), message, tmp_path)
+
+
+def test_depth_without_a_camera(run, copy, weights_file, tmp_path):
+    (copy / "parameters.cfg").unlink()
+    message = (
+        "--format depth: the input says nothing about its camera, so disparity cannot become "
+        "depth. Add a parameters.cfg with baseline, focal length and sensor size, or leave "
+        "this format out."
+    )
+    result = estimate(run, copy, tmp_path, weights_file, "--format", "depth")
+    assert_refused(result, message, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--precision fp8", "--precision fp8: expected fp32, fp16, bf16."),
+        ("--disparity-range 3", "--disparity-range 3: expected MIN:MAX, such as -2:1.5."),
+        (
+            "--disparity-range 3:-3",
+            "--disparity-range 3:-3: expected MIN:MAX, such as -2:1.5.",
+        ),
+        ("--range nan:1", "--range nan:1: expected MIN:MAX, such as -2:1.5."),
+        ("--range -inf:1", "--range -inf:1: expected MIN:MAX, such as -2:1.5."),
+        ("--format tiff", "--format tiff: no such format. Use npy, png16, depth, ply."),
+        (
+            "--colormap hsv",
+            "--colormap hsv: no such colour map. "
+            "Use viridis, cividis, magma, inferno, plasma, turbo, gray.",
+        ),
+        ("--use-views 9", "--use-views 9: expected ROWSxCOLUMNS, such as 9x9."),
+    ],
+)
+def test_settings_that_cannot_be_met(run, scene_folder, weights_file, tmp_path, arguments, message):
+    result = estimate(run, scene_folder, tmp_path, weights_file, *arguments.split())
+    assert_refused(result, message, tmp_path)
+
+
+def test_wrong_usage_is_exit_code_2(run, scene_folder, tmp_path):
+    assert run("estimate", scene_folder).exit_code == 2  # no --output
+    assert run("estimate", scene_folder, "-o", tmp_path, "--tile", 0).exit_code == 2

@@ -1,0 +1,123 @@
+import json
+import re
+import shutil
+
+import cv2
+import pytest
+
+from oaccdepth.networks import checkpoint
+from oaccdepth.networks.paper import OACCNet, OACCNetConfig
+
+
+@pytest.fixture
+def copy(scene_folder, tmp_path):
+    """A copy of the scene that a test may damage."""
+    return shutil.copytree(scene_folder, tmp_path / "copy")
+
+
+def test_info_says_what_it_is(run, scene_folder, weights_file):
+    result = run("info", scene_folder, "--weights", weights_file, "-q")
+    assert result.exit_code == 0 and result.stderr == ""
+    lines = result.stdout.splitlines()
+    assert lines[0] == "source        town"
+    assert lines[1].startswith("format        hci: ")
+    assert lines[2:7] == [
+        "grid          9x9 views",
+        "resolution    64x48 px, 8 bit, colour",
+        "camera        baseline 20 mm, focal length 50 mm, sensor 36 mm, focus at 600 mm",
+        "disparity     -1.4 to 1.5 px, given by the files",
+        "missing       none",
+    ]
+    assert re.fullmatch(
+        r"estimate      about \d+ s and \d+\.\d GiB on cpu with weights untrained", lines[7]
+    )
+
+
+def test_info_for_machines(run, scene_folder, weights_file):
+    result = run("info", scene_folder, "--weights", weights_file, "--json")
+    facts = json.loads(result.stdout)
+    assert facts["grid"] == [9, 9] and facts["resolution"] == [48, 64]
+    assert (facts["channels"], facts["bits"], facts["missing_views"]) == (3, 8, [])
+    assert facts["camera"]["baseline_mm"] == 20.0
+    assert facts["disparity_range"] == {"min": -1.4, "max": 1.5, "from": "file"}
+    assert facts["estimate"]["seconds"] > 0 and facts["estimate"]["memory_bytes"] > 1e8
+
+
+def test_without_a_configuration_the_range_is_estimated(run, copy, weights_file):
+    (copy / "parameters.cfg").unlink()
+    result = run("info", copy, "--weights", weights_file)
+    camera = "camera        not known, so depth in millimetres is not available"
+    assert camera in result.stdout.splitlines()
+    found = re.search(
+        r"^disparity     (-?[\d.]+) to (-?[\d.]+) px, estimated$", result.stdout, re.M
+    )
+    assert found is not None
+    low, high = map(float, found.groups())
+    assert -3 < low < -1 and 1 < high < 3
+
+
+def test_missing_views_are_named(run, copy, weights_file):
+    (copy / "input_Cam008.png").unlink()
+    result = run("info", copy, "--weights", weights_file, "--allow-missing")
+    assert "missing       1 view: (0, 8)" in result.stdout.splitlines()
+
+
+def test_corrections_are_named(run, copy, weights_file):
+    views = {path.name: path.read_bytes() for path in copy.glob("*.png")}
+    for u in range(9):
+        for v in range(9):  # camera rows and columns exchanged
+            path = copy / f"input_Cam{9 * u + v:03d}.png"
+            path.write_bytes(views[f"input_Cam{9 * v + u:03d}.png"])
+    result = run("info", copy, "--weights", weights_file)
+    assert result.exit_code == 0
+    notes = [line for line in result.stdout.splitlines() if line.startswith("note ")]
+    assert any("exchanged" in note or "transposed" in note for note in notes)
+
+
+def test_what_cannot_be_estimated_is_still_described(run, scene_folder, weights_file, tmp_path):
+    path = tmp_path / "tiny"
+    path.mkdir()
+    for view in scene_folder.glob("*.png"):
+        cv2.imwrite(str(path / view.name), cv2.imread(str(view))[:12, :14])
+    result = run("info", path, "--weights", weights_file)
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert "resolution    14x12 px, 8 bit, colour" in lines
+    assert (
+        "estimate      not possible: tiny: views are 14x12 px, smaller than the smallest tile, "
+        "16x16. Use larger pictures."
+    ) in lines
+
+
+def test_converted_weights_search_all_they_can(run, scene_folder, tmp_path):
+    network = OACCNet(
+        OACCNetConfig(
+            feature_blocks=1,
+            matching_channels=4,
+            cost_channels=24,
+            volume_channels=6,
+            attention_channels=2,
+        )
+    )
+    path = tmp_path / "converted.safetensors"
+    checkpoint.save(path, network, {"compat": "authors"})
+    result = run("info", scene_folder, "--weights", path, "-v")
+    assert result.exit_code == 0 and result.stderr == "measuring ...\n"
+    expected = "disparity     -4.0 to 4.0 px, all that the converted weights search"
+    assert expected in result.stdout.splitlines()
+
+
+def test_a_missing_path(run, tmp_path):
+    result = run("info", tmp_path / "nothing")
+    assert result.exit_code == 1 and result.stdout == ""
+    assert result.stderr == (
+        f"error: {tmp_path / 'nothing'}: no such file or folder. Check the path.\n"
+    )
+
+
+def test_weights_that_are_not_there(run, scene_folder, tmp_path):
+    path = tmp_path / "nothing.safetensors"
+    result = run("info", scene_folder, "--weights", path)
+    assert result.exit_code == 1 and result.stdout == ""
+    assert result.stderr.startswith(f"error: {path}: no such weights file. Bundled: ")
+    assert len(result.stderr.splitlines()) == 1

@@ -1,0 +1,102 @@
+import json
+
+import cv2
+import numpy as np
+import pytest
+
+from oaccdepth.files.pfm import write_pfm
+
+
+@pytest.fixture
+def truth(scene_folder):
+    return scene_folder / "gt_disp_lowres.pfm"
+
+
+def test_masks_of_the_last_pass(run, scene_folder, weights_file, tmp_path):
+    out = tmp_path / "out"
+    result = run("masks", scene_folder, "-o", out, "--weights", weights_file)
+    assert result.exit_code == 0
+    assert len(list(out.glob("mask_*.png"))) == 81
+    assert (out / "contact_sheet.png").is_file() and (out / "visibility.png").is_file()
+    with np.load(out / "masks.npz") as stored:
+        masks = stored["masks"]
+    assert masks.shape == (9, 9, 48, 64) and masks.dtype == np.float32
+    assert result.stdout.splitlines() == [
+        f"{out}: 85 files",
+        f"{out / 'contact_sheet.png'}: {masks.mean():.1%} seen",
+    ]
+    assert json.loads((out / "masks.json").read_text())["weights"] == "untrained"
+
+
+def test_masks_of_every_pass(run, scene_folder, weights_file, tmp_path):
+    out = tmp_path / "out"
+    arguments = ["--all-passes", "--iterations", 3, "--json", "--weights", weights_file]
+    result = run("masks", scene_folder, "-o", out, *arguments)
+    assert result.exit_code == 0
+    assert {path.name for path in out.iterdir()} == {"pass_1", "pass_2", "pass_3", "masks.json"}
+    content = json.loads(result.stdout)
+    assert list(content["passes"]) == ["pass_1", "pass_2", "pass_3"]
+    assert len(content["written"]) == 3 * 84 + 1
+    with np.load(out / "pass_1" / "masks.npz") as stored:  # nothing is known to be hidden yet
+        assert stored["masks"][:, :, 8:-8, 8:-8].min() == 1
+
+
+def test_masks_that_the_ground_truth_implies(run, scene, scene_folder, truth, tmp_path):
+    out = tmp_path / "out"
+    result = run("masks", scene_folder, "-o", out, "--disparity", truth, "-q")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+    with np.load(out / "masks.npz") as stored:
+        masks = stored["masks"]
+    assert (masks[4, 4] == 1).all()
+    seen, hidden = masks[scene.visibility], masks[~scene.visibility]
+    assert np.median(seen) > 0.95 and np.median(hidden) < 0.8
+    corner = cv2.imread(str(out / "mask_00_08.png"), cv2.IMREAD_UNCHANGED)
+    np.testing.assert_allclose(corner / 255, masks[0, 8], atol=0.5 / 255 + 1e-6)
+
+
+def assert_refused(result, message, out):
+    assert result.stderr == f"error: {message}\n"
+    assert result.exit_code == 1 and result.stdout == ""
+    assert not out.exists()
+
+
+def test_a_disparity_map_of_another_size(run, scene_folder, tmp_path):
+    path, out = tmp_path / "other.pfm", tmp_path / "out"
+    write_pfm(path, np.zeros((20, 30), np.float32))
+    result = run("masks", scene_folder, "-o", out, "--disparity", path)
+    message = (
+        f"--disparity {path}: has 30x20 px, but the views have 64x48. "
+        "Give a disparity map of the centre view."
+    )
+    assert_refused(result, message, out)
+
+
+def test_a_disparity_map_that_is_not_there(run, scene_folder, tmp_path):
+    path, out = tmp_path / "nothing.pfm", tmp_path / "out"
+    result = run("masks", scene_folder, "-o", out, "--disparity", path)
+    assert_refused(result, f"{path}: no such file. Give a PFM file.", out)
+
+
+def test_passes_of_a_given_disparity_make_no_sense(run, scene_folder, truth, tmp_path):
+    out = tmp_path / "out"
+    result = run("masks", scene_folder, "-o", out, "--disparity", truth, "--all-passes")
+    message = "--all-passes and --disparity exclude one another: choose one."
+    assert_refused(result, message, out)
+
+
+def test_masks_are_not_replaced_without_overwrite(run, scene_folder, truth, tmp_path):
+    arguments = ["masks", scene_folder, "-o", tmp_path / "out", "--disparity", truth, "-q"]
+    assert run(*arguments).exit_code == 0
+    again = run(*arguments)
+    assert again.exit_code == 1
+    assert again.stderr == (
+        f"error: {tmp_path / 'out'}: already holds contact_sheet.png and 84 more. "
+        "Pass --overwrite to replace, or choose another --output.\n"
+    )
+    assert run(*arguments, "--overwrite").exit_code == 0
+
+
+def test_a_missing_path(run, tmp_path):
+    result = run("masks", tmp_path / "nothing", "-o", tmp_path / "out")
+    message = f"{tmp_path / 'nothing'}: no such file or folder. Check the path."
+    assert_refused(result, message, tmp_path / "out")

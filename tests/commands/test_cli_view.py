@@ -1,0 +1,148 @@
+"""`oaccdepth view`: of a light field; of a result whose light field is found again, or not."""
+
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+from oaccdepth import readers, writers
+from oaccdepth.disparity import DisparityMap, Provenance
+from oaccdepth.errors import UnreadableFile
+from oaccdepth.files.pfm import read_pfm
+from oaccdepth.writers import results
+
+
+def meta_of(page):
+    text = page.read_text(encoding="utf-8")
+    return json.loads(re.search(r'id="meta">(.*?)</script>', text, re.DOTALL)[1])
+
+
+@pytest.fixture
+def result_folder(scene, tmp_path):
+    """A finished result of the scene called town; the scene itself is not beside it."""
+    folder = tmp_path / "out" / "town-result"
+    made_with = Provenance(
+        version="0.1.0", weights="fast", input={"source": "town", "grid": [9, 9]}, notes=("a note",)
+    )
+    confidence = np.full_like(scene.disparity, 0.6)
+    camera = scene.light_field.camera
+    writers.write(
+        DisparityMap(scene.disparity, confidence, camera=camera, made_with=made_with), folder
+    )
+    return folder
+
+
+def test_light_field(run, scene_folder, weights_file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run("view", scene_folder, "--weights", weights_file)
+    assert (done.exit_code, done.stdout) == (0, "town.html\n")
+    meta = meta_of(tmp_path / "town.html")
+    assert meta["scene"] == "town" and len(meta["views"]["places"]) == 81
+    assert len(meta["passes"]) == 2 and meta["masks"] and meta["evidence"]
+    text = (tmp_path / "town.html").read_text(encoding="utf-8")
+    assert 'id="data-truth"' in text  # gt_disp_lowres.pfm lies beside the views
+
+
+def test_result_with_its_light_field_beside_it(run, scene_folder, result_folder):
+    shutil.copytree(scene_folder, result_folder.parent / "town")
+    done = run("view", result_folder)
+    assert (done.exit_code, done.stdout) == (0, f"{result_folder / 'view.html'}\n")
+    meta = meta_of(result_folder / "view.html")
+    assert meta["views"]["size"] == [64, 48]
+    assert meta["camera"]["baseline"] == 20.0
+
+
+def test_result_with_a_named_light_field(run, scene_folder, result_folder, tmp_path):
+    page = tmp_path / "page.html"
+    done = run("view", result_folder, "--input", scene_folder, "-o", page)
+    assert (done.exit_code, done.stdout, done.stderr) == (0, f"{page}\n", "writing ...\n")
+    assert len(meta_of(page)["views"]["places"]) == 81
+
+
+def test_result_alone(run, result_folder):
+    done = run("view", result_folder)
+    assert done.exit_code == 0
+    assert done.stderr == (
+        "writing ...\n"
+        f"note: the light field town is not beside {result_folder}, so there are no views. "
+        "Give it with --input.\n"
+    )
+    assert "views" not in meta_of(result_folder / "view.html")
+
+
+def test_another_light_field_is_not_taken(run, scene, result_folder, tmp_path):
+    other = tmp_path / "out" / "town"
+    smaller = scene.light_field.views[:, :, :40]
+    light_field = readers.LightField(smaller, camera=scene.light_field.camera)
+    writers.write_scene(light_field, other, scene.disparity[:40])
+    what = f"{other}: views of 64x40 px do not belong to {result_folder}, which has 64x48 px."
+    done = run("view", result_folder, "--input", other)
+    assert (done.exit_code, done.stderr) == (
+        1,
+        f"error: --input {what} Give the light field that it was estimated from.\n",
+    )
+    done = run("view", result_folder)
+    assert done.exit_code == 0
+    assert f"note: {what} Give the right one with --input.\n" in done.stderr
+
+
+def test_existing_page_is_kept(run, result_folder):
+    page = result_folder / "view.html"
+    page.write_text("mine")
+    done = run("view", result_folder)
+    assert (done.exit_code, done.stderr) == (
+        1,
+        f"error: {page}: already there. Pass --overwrite to replace it.\n",
+    )
+    assert page.read_text() == "mine"
+    assert run("view", result_folder, "--overwrite", "--quiet").stdout == ""
+    assert page.stat().st_size > 100_000
+
+
+def test_input_without_a_result(run, scene_folder):
+    done = run("view", scene_folder, "--input", scene_folder)
+    assert (done.exit_code, done.stderr) == (
+        1,
+        f"error: --input {scene_folder}: belongs to a RESULT, but {scene_folder} is not a folder "
+        "with run.json and disparity.pfm. Give a folder written by `estimate`, or leave --input "
+        "out.\n",
+    )
+
+
+def test_nothing_there(run, tmp_path):
+    done = run("view", tmp_path / "nothing")
+    assert done.exit_code == 1
+    assert done.stderr.startswith(f"error: {tmp_path / 'nothing'}: ")
+    assert not list(tmp_path.iterdir())
+
+
+def test_results_are_read_back(scene, result_folder):
+    result = results.read_result(result_folder)
+    assert result.disparity.tobytes() == scene.disparity.tobytes()
+    assert result.confidence == pytest.approx(np.full((48, 64), 0.6), abs=0.5 / 255)
+    assert result.camera == scene.light_field.camera
+    assert result.made_with.weights == "fast" and result.made_with.notes == ("a note",)
+    assert result.made_with.input["source"] == "town"
+
+
+def test_damaged_results_are_named(result_folder):
+    run_file = result_folder / "run.json"
+    run_file.write_text("[]")
+    with pytest.raises(UnreadableFile) as caught:
+        results.read_result(result_folder)
+    assert str(caught.value) == f"{run_file}: not what `estimate` writes. Estimate again."
+    run_file.write_text("{")
+    with pytest.raises(UnreadableFile, match="not readable as JSON"):
+        results.read_result(result_folder)
+    run_file.write_text("{}")
+    assert results.read_result(result_folder).camera is None
+    picture = result_folder / "confidence.png"
+    picture.unlink()
+    with pytest.raises(UnreadableFile) as caught:
+        results.read_result(result_folder)
+    assert str(caught.value) == (
+        f"{picture}: expected an 8-bit picture of 64x48 px. Estimate again."
+    )
+    assert read_pfm(result_folder / "disparity.pfm").shape == (48, 64)

@@ -1,0 +1,120 @@
+"""`oaccdepth weights`: exact output, exact errors, exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import reference
+import torch
+
+from oaccdepth.networks import checkpoint
+from oaccdepth.networks.fast import FastConfig, FastNet
+from oaccdepth.networks.paper import OACCNet, OACCNetConfig
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The only place where weights with a name are found."""
+    monkeypatch.setattr(checkpoint, "weights_folders", lambda: [tmp_path])
+    return tmp_path
+
+
+@pytest.fixture
+def tiny(folder):
+    torch.manual_seed(0)
+    config = OACCNetConfig(
+        feature_blocks=1, matching_channels=2, cost_channels=8, volume_channels=4
+    )
+    checkpoint.save(folder / "tiny.safetensors", OACCNet(config), {"origin": "a test"})
+    return folder / "tiny.safetensors"
+
+
+def test_list(run, tiny):
+    checkpoint.save(tiny.with_stem("fast"), FastNet(FastConfig()), {})
+    result = run("weights", "list")
+    assert result.exit_code == 0
+    first, second = result.stdout.splitlines()
+    assert first.startswith("fast          fast, ") and first.endswith(
+        f", {tiny.with_stem('fast')}"
+    )
+    size = f"{tiny.stat().st_size / 1e6:.1f} MB"
+    count = sum(p.numel() for p in checkpoint.load(tiny)[0].parameters())
+    assert second == f"tiny          paper, {count:,} parameters, {size}, {tiny}"
+
+
+def test_list_as_json(run, tiny):
+    (facts,) = json.loads(run("weights", "list", "--json").stdout)
+    assert facts["name"] == "tiny"
+    assert facts["network"] == "paper"
+    assert facts["metadata"]["origin"] == "a test"
+
+
+def test_list_without_any(run, folder):
+    result = run("weights", "list")
+    assert result.exit_code == 0
+    assert result.stdout == "none\n"
+
+
+def test_show(run, tiny):
+    result = run("weights", "show", tiny)
+    assert result.exit_code == 0
+    lines = dict(line.split(None, 1) for line in result.stdout.splitlines())
+    assert lines["name"] == "tiny"
+    assert lines["sha256"] == checkpoint.sha256(tiny)
+    assert lines["bytes"] == str(tiny.stat().st_size)
+    assert lines["origin"] == "a test"
+    assert json.loads(lines["config"])["volume_channels"] == 4
+    assert run("weights", "show", "tiny").stdout == result.stdout
+    assert json.loads(run("weights", "show", "tiny", "--json").stdout)["sha256"] == lines["sha256"]
+
+
+def test_show_of_a_name_that_is_not_there(run, tiny):
+    result = run("weights", "show", "huge")
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "error: --weights huge: no bundled weights of this name. Bundled: tiny. "
+        "Or give the path of a .safetensors file.\n"
+    )
+
+
+def test_convert(run, tmp_path):
+    source, target = tmp_path / "OACC-Net.pth.tar", tmp_path / "oacc.safetensors"
+    torch.save({"state_dict": reference.random_authors_state()}, source)
+    result = run("weights", "convert", source, "-o", target)
+    assert result.exit_code == 0
+    assert result.stdout == f"{target}: sha256 {checkpoint.sha256(target)}\n"
+    facts = json.loads(run("weights", "show", target, "--json").stdout)
+    assert facts["parameters"] == 5_017_980
+    assert facts["metadata"]["compat"] == "authors"
+
+    again = run("weights", "convert", source, "-o", target)
+    assert again.exit_code == 1
+    assert again.stderr == (
+        f"error: {target}: exists. Pass --overwrite to replace, or choose another --output.\n"
+    )
+    assert run("weights", "convert", source, "-o", target, "--overwrite").exit_code == 0
+
+
+def test_convert_of_something_else(run, tmp_path):
+    source, target = tmp_path / "photo.png", tmp_path / "oacc.safetensors"
+    source.write_bytes(b"\x89PNG")
+    result = run("weights", "convert", source, "-o", target)
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"error: {source}: not a PyTorch checkpoint, or a damaged one; expected the authors' "
+        "OACC-Net checkpoint (OACC-Net.pth.tar, 9x9 views). Download it again.\n"
+    )
+    assert not target.exists()
+
+
+def test_the_model_card_tells_the_truth(run):
+    """weights/README.md holds what the bundled weights say of themselves, hash and scores."""
+    folder = Path(__file__).parents[2] / "weights"
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    card = text.split("fast` -->\n", 1)[1].split("<!-- /card -->", 1)[0]
+    result = run("weights", "card", "fast")
+    assert result.exit_code == 0
+    assert card == result.stdout
+    assert "| **mean** |" in card

@@ -1,0 +1,242 @@
+"""estimate(), whole: sign, range, tiles, missing views, masks, provenance."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from conftest import scene_between
+
+from oaccdepth.errors import DeviceUnavailable, InvalidLightField
+from oaccdepth.estimation import inference
+from oaccdepth.estimation.inference import LoadedWeights, estimate, masks_from_disparity
+from oaccdepth.lightfield import LightField
+from oaccdepth.networks.fast import FastConfig, FastNet
+from oaccdepth.networks.paper import OACCNet, OACCNetConfig
+from oaccdepth.options import EstimateOptions
+from oaccdepth.rendering.synthetic import demo_scene
+
+SMALL_PAPER = OACCNetConfig(
+    feature_blocks=1, matching_channels=4, cost_channels=24, volume_channels=6, attention_channels=2
+)
+
+
+@pytest.fixture(scope="module")
+def bundled():
+    return inference.load_network("fast", "cpu")
+
+
+@pytest.fixture(scope="module")
+def untrained():
+    torch.manual_seed(0)
+    return FastNet(FastConfig(channels=(16,) * 4, refine_channels=(16,) * 4)).eval()
+
+
+def bad_share(disparity, truth, threshold, border=6):
+    inner = np.s_[border:-border, border:-border]
+    return np.mean(np.abs(disparity - truth)[inner] > threshold)
+
+
+def test_a_rendered_scene_comes_out_right(bundled):
+    scene = demo_scene()
+    result = estimate(scene.light_field, network=bundled)
+    assert result.disparity.shape == scene.disparity.shape
+    assert bad_share(result.disparity, scene.disparity, 0.25) < 0.07
+    assert bad_share(result.disparity, scene.disparity, 0.07) < 0.15
+    assert result.confidence.min() >= 0
+    assert result.confidence.max() <= 1
+    wrong = np.abs(result.disparity - scene.disparity) > 0.07
+    assert result.confidence[~wrong].mean() > result.confidence[wrong].mean()
+
+
+@pytest.mark.parametrize("between", [(9.0, 14.0), (-12.0, 12.0)])
+def test_disparities_out_of_reach_come_out_right(between, bundled):
+    scene = scene_between(*between)
+    result = estimate(scene.light_field, network=bundled)
+    assert bad_share(result.disparity, scene.disparity, 0.25) < 0.1
+    assert np.median(np.abs(result.disparity - scene.disparity)) < 0.05
+    assert result.made_with.range_source == "estimated"
+
+
+def test_the_result_does_not_depend_on_the_tile(bundled):
+    scene = scene_between(-2.0, 3.0, size=(200, 232))
+    whole = estimate(scene.light_field, network=bundled)
+    for tile in (64, 104):
+        tiled = estimate(scene.light_field, EstimateOptions(tile=tile), network=bundled)
+        # sample positions are rounded to 1e-5 px, which a choice between surfaces in a tie enlarges
+        for ours, expected in (
+            (tiled.disparity, whole.disparity),
+            (tiled.confidence, whole.confidence),
+        ):
+            difference = np.abs(ours - expected)
+            assert np.mean(difference > 1e-3) < 1e-3
+            assert difference.max() < 0.02
+
+
+@pytest.mark.parametrize("grid", [(3, 3), (5, 9), (7, 5)])
+def test_smaller_arrays(grid, bundled):
+    scene = scene_between(-1.5, 2.0, grid=grid)
+    result = estimate(scene.light_field, EstimateOptions(keep_masks=True), network=bundled)
+    assert result.masks.shape == (*grid, 96, 128)
+    assert np.median(np.abs(result.disparity - scene.disparity)) < 0.1
+
+
+def test_missing_views_and_pixels_do_not_vote(scene, untrained):
+    """Whatever stands where there is no picture, the result is the same."""
+    valid = np.ones((9, 9, 48, 64), bool)
+    valid[0, 3] = False
+    valid[2, 2, 5:20, 10:30] = False
+    views = scene.light_field.views.copy()
+    views[~valid] = 0.9
+    options = EstimateOptions(disparity_range=(-4, 4), keep_masks=True)
+    results = [
+        estimate(
+            replace(scene.light_field, views=pictures, valid=valid), options, network=untrained
+        )
+        for pictures in (scene.light_field.views, views)
+    ]
+    np.testing.assert_array_equal(results[0].disparity, results[1].disparity)
+    assert not results[0].masks[0, 3].any()
+    assert results[0].masks[4, 4].all()
+
+
+def test_masks_and_passes_are_kept_on_request(scene, untrained):
+    options = EstimateOptions(keep_masks=True, keep_passes=True, keep_evidence=True, iterations=3)
+    result = estimate(scene.light_field, options, network=untrained)
+    assert len(result.passes) == 3
+    assert (result.passes[0].masks == 1).all()
+    np.testing.assert_array_equal(result.passes[-1].disparity, result.disparity)
+    np.testing.assert_array_equal(result.passes[-1].masks, result.masks)
+    assert result.evidence.shape == (9, 48, 64)
+    np.testing.assert_allclose(result.evidence.sum(0), 1, atol=1e-5)
+    assert result.levels == tuple(range(-4, 5))
+    assert estimate(scene.light_field, network=untrained).masks is None
+
+
+def test_provenance(scene, bundled):
+    made_with = estimate(scene.light_field, network=bundled).made_with
+    assert made_with.weights == "fast"
+    assert len(made_with.weights_sha256) == 64
+    assert made_with.device == "cpu"
+    assert made_with.seconds["total"] >= made_with.seconds["first pass"] > 0
+    assert made_with.input["grid"] == [9, 9]
+    assert made_with.options["iterations"] == bundled.network.config.iterations
+
+
+def test_the_papers_network_runs_in_tiles(scene):
+    torch.manual_seed(0)
+    network = OACCNet(SMALL_PAPER).eval()
+    options = EstimateOptions(keep_masks=True, keep_passes=True)
+    result = estimate(scene.light_field, options, network=network)
+    assert len(result.passes) == 2
+    assert result.masks.shape == (9, 9, 48, 64)
+    tiled = estimate(scene.light_field, replace(options, tile=32), network=network)
+    assert tiled.disparity.shape == (48, 64)
+    assert np.isfinite(tiled.disparity).all()
+
+
+def test_masks_of_the_true_disparity_are_the_true_visibility(scene):
+    masks = masks_from_disparity(scene.light_field, scene.disparity)
+    hidden = ~scene.visibility
+    assert masks[scene.visibility].mean() > 0.95
+    assert masks[hidden].mean() < 0.85
+
+
+@pytest.mark.parametrize(
+    "out_of_memory",
+    [
+        torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+        RuntimeError("MPS backend out of memory (MPS allocated: 8.10 GB)."),
+        RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"),
+    ],
+    ids=["cuda", "mps", "cudnn", "cpu"],
+)
+def test_a_device_that_runs_out_of_memory_gets_smaller_tiles(
+    scene, untrained, monkeypatch, out_of_memory
+):
+    tiles = []
+    run = inference.run_sweep
+
+    def limited(light_field, loaded, options, shear, tile, clock, report):
+        tiles.append(tile)
+        if tile > 64:
+            raise out_of_memory
+        return run(light_field, loaded, options, shear, tile, clock, report)
+
+    monkeypatch.setattr(inference, "run_sweep", limited)
+    result = estimate(scene.light_field, EstimateOptions(tile=256), network=untrained)
+    assert tiles == [256, 128, 64]
+    assert "The device ran out of memory: tiles halved to 64 px." in result.made_with.notes
+    monkeypatch.setattr(inference, "SMALLEST_TILE", 100)
+    with pytest.raises(DeviceUnavailable, match=r"out of memory even with tiles of 128 px"):
+        estimate(scene.light_field, EstimateOptions(tile=128), network=untrained)
+
+
+def test_other_faults_of_a_device_are_not_taken_for_a_lack_of_memory(scene, untrained, monkeypatch):
+    def broken(*arguments):
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(inference, "run_sweep", broken)
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        estimate(scene.light_field, network=untrained)
+
+
+def test_what_is_going_on_is_logged(scene, untrained, caplog):
+    with caplog.at_level("INFO"):
+        estimate(scene.light_field, EstimateOptions(disparity_range=(-6.0, 6.0)), network=untrained)
+    assert caplog.messages[0] == (
+        "Weights untitled on cpu, 2 passes, tiles of 576 px; disparities from -6.0 to 6.0 px "
+        "(option), views sheared by -2, 2 px."
+    )
+    assert re.fullmatch(r"Seconds: range \d+\.\d, .*, total \d+\.\d\.", caplog.messages[1])
+
+
+def test_a_device_that_is_not_there():
+    with pytest.raises(DeviceUnavailable) as caught:
+        inference.choose_device("cuda:99")
+    there = "cpu" + "".join(f", cuda:{n}" for n in range(torch.cuda.device_count()))
+    expected = f"--device cuda:99: not there. Available: {there}. Or use --device auto."
+    assert str(caught.value) == expected
+    for name in ("gpu", "cpu:1", "cuda:x"):
+        with pytest.raises(DeviceUnavailable):
+            inference.choose_device(name)
+
+
+def test_pictures_smaller_than_the_smallest_tile(untrained):
+    light_field = LightField(np.zeros((3, 3, 12, 40, 3), np.uint8), source="tiny")
+    with pytest.raises(InvalidLightField) as caught:
+        estimate(light_field, network=untrained)
+    assert str(caught.value) == (
+        "tiny: views are 40x12 px, smaller than the smallest tile, 16x16. Use larger pictures."
+    )
+
+
+def test_plan_foresees_time_and_memory(scene):
+    plan = inference.plan(scene.light_field, EstimateOptions(device="cpu"))
+    assert plan.seconds > 0
+    assert plan.memory_bytes > scene.light_field.views.nbytes
+
+
+@pytest.mark.parametrize(("side", "measured"), [(256, 0.6), (512, 2.0), (2048, 4.1)])
+def test_the_memory_foreseen_is_what_was_measured(side, measured, bundled):
+    """Peak resident sets in GiB, on a CPU, of `estimate` with the bundled weights."""
+    views = np.broadcast_to(np.uint8(0), (9, 9, side, side, 3))  # takes no memory itself
+    foreseen = inference.foresee_memory(LightField(views), EstimateOptions(), bundled)
+    assert foreseen / 2**30 == pytest.approx(measured, rel=0.25)
+
+
+def test_converted_weights_give_the_authors_numerics(scene):
+    """No shear, whatever the range: their program has none."""
+    from oaccdepth.networks.authors import estimate_like_authors
+
+    torch.manual_seed(0)
+    network = OACCNet(SMALL_PAPER).eval()
+    noise = np.random.default_rng(0).random((9, 9, 40, 48, 1)).astype(np.float32)
+    result = estimate(LightField(noise), network=LoadedWeights(network, compat="authors"))
+    expected = estimate_like_authors(network, torch.from_numpy(noise[..., 0]))[-1]
+    np.testing.assert_allclose(result.disparity, expected.disparity[0].numpy(), atol=1e-5)
+    assert result.made_with.range_source == "weights"

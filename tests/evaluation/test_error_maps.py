@@ -1,0 +1,33 @@
+"""Pictures of the error: their colours, and the files."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oaccdepth.evaluation import error_maps
+from oaccdepth.readers.decoding import decode
+from oaccdepth.writers.pictures import NOT_KNOWN
+
+TRUTH = np.array([[0, 0, 0, 0, np.nan]], dtype=np.float32)
+PREDICTION = np.array([[0.0, 5.0, -0.1, np.nan, 0.0]], dtype=np.float32)
+
+
+def test_signed_error():
+    picture = error_maps.draw_error(PREDICTION, TRUTH)[0].tolist()
+    assert picture[0] == [247, 247, 247]  # right
+    assert picture[1] == [178, 24, 43]  # far too near: red
+    assert picture[2] == [140, 174, 210]  # half of 0.2 px too far: half way to blue
+    assert picture[3] == [0, 0, 0]  # no prediction
+    assert picture[4] == list(NOT_KNOWN)  # no ground truth
+
+
+def test_bad_pixels():
+    picture = error_maps.draw_bad_pixels(PREDICTION, TRUTH)[0].tolist()
+    bad, good = list(error_maps.BAD), list(error_maps.GOOD)
+    assert picture == [good, bad, bad, bad, list(NOT_KNOWN)]
+
+
+def test_files(tmp_path):
+    written = error_maps.write_error_maps(tmp_path / "boxes", PREDICTION, TRUTH)
+    assert written == [tmp_path / "boxes" / "error.png", tmp_path / "boxes" / "badpix.png"]
+    assert decode(written[0]).tolist() == error_maps.draw_error(PREDICTION, TRUTH).tolist()

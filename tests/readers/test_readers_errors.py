@@ -1,0 +1,549 @@
+"""Bad input: one line that says what is wrong, what was expected and what to do."""
+
+from __future__ import annotations
+
+import json
+
+import h5py
+import lightfield_files as files
+import numpy as np
+import pytest
+import scipy.io
+
+from oaccdepth import readers
+from oaccdepth.errors import InvalidLightField, InvalidOption, UnknownFormat, UnreadableFile
+from oaccdepth.options import ReadOptions
+from oaccdepth.readers import assembly, hdf5_file, lytro_raw
+
+
+@pytest.fixture(scope="module")
+def views():
+    return files.render((3, 3), (20, 28))[0]
+
+
+def fails(error, path, message, **options):
+    """Reading raises this error, with exactly this message after the path."""
+    with pytest.raises(error) as caught:
+        readers.read(path, ReadOptions(**options))
+    assert str(caught.value) == message
+    assert "\n" not in message
+
+
+def test_missing_path(tmp_path):
+    path = tmp_path / "nowhere"
+    fails(UnreadableFile, path, f"{path}: no such file or folder. Check the path.")
+    with pytest.raises(UnreadableFile, match="no such file or folder"):
+        readers.find(path)
+
+
+def test_empty_folder(tmp_path):
+    fails(
+        UnknownFormat,
+        tmp_path,
+        f"{tmp_path}: is an empty folder. Expected the views of a light field.",
+    )
+
+
+def test_folder_without_pictures(tmp_path):
+    (tmp_path / "notes.txt").write_text("no views")
+    fails(
+        UnknownFormat,
+        tmp_path,
+        f"{tmp_path}: the folder holds no light field. "
+        "Expected pictures named by row and column or number; see oaccdepth formats.",
+    )
+
+
+def test_folder_of_light_fields(tmp_path, views):
+    files.hci(tmp_path / "training" / "town", views)
+    files.hci(tmp_path / "training" / "boxes", views)
+    fails(
+        UnknownFormat,
+        tmp_path,
+        f"{tmp_path}: the folder itself holds no views, but there are light fields in it: "
+        "training/boxes, training/town. Give one of them, or use oaccdepth batch.",
+    )
+
+
+def test_grid_that_cannot_be_inferred(tmp_path, views):
+    for index in range(10):
+        files.write_picture(tmp_path / f"img_{index}.png", views[0, 0])
+    message = (
+        f"{tmp_path}: the grid cannot be inferred from 10 pictures, such as img_0.png. "
+        "Pass --views UxV if they are numbered, or describe their names with --pattern REGEX."
+    )
+    fails(InvalidLightField, tmp_path, message)
+    fails(
+        InvalidLightField,
+        tmp_path,
+        f"{tmp_path}: 10 pictures, such as img_0.png, do not fill a grid of 3 x 3. "
+        "Correct --views, or describe the names with --pattern REGEX.",
+        views=(3, 3),
+    )
+    fails(
+        InvalidLightField,
+        tmp_path,
+        f"{tmp_path}: no grid of views has names that match --pattern (\\d+)x "
+        "(10 pictures, such as img_0.png).",
+        pattern=r"(\d+)x",
+    )
+    for index in range(3, 10):
+        (tmp_path / f"img_{index}.png").unlink()
+    fails(InvalidLightField, tmp_path, message.replace("10 pictures", "3 pictures"))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        (r"(", "--pattern (: not a regular expression (missing ), unterminated subpattern"),
+        (r"img", "--pattern img: has 0 groups, expected two (row and column) or one (index)"),
+        (r"(i)mg", "--pattern (i)mg: a group matched 'i', expected digits."),
+    ],
+)
+def test_bad_patterns(tmp_path, views, pattern, message):
+    files.numbered(tmp_path, views, "img_{}.png")
+    with pytest.raises(InvalidOption) as caught:
+        readers.read(tmp_path, ReadOptions(pattern=pattern))
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("ending", ["png", "jpg", "tif", "bmp", "webp"])
+@pytest.mark.parametrize("part", [0.0, 0.1, 0.6, 0.97])
+def test_truncated_view(tmp_path, views, ending, part, capfd):
+    folder = tmp_path / "a"
+    for u, v, view in files.each(np.repeat(np.repeat(views, 4, 2), 4, 3)):
+        files.write_picture(folder / f"view_{u}_{v}.{ending}", view)
+    path = folder / f"view_0_1.{ending}"
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * part)])
+    fails(
+        UnreadableFile,
+        folder,
+        f"{path}: damaged or not a picture. Copy or export it again.",
+    )
+    assert capfd.readouterr().err == ""
+
+
+def test_truncated_16_bit_view(tmp_path, views, capfd):
+    files.pairs(tmp_path, views.astype(np.uint16) << 8, "{}_{}.png")
+    path = tmp_path / "2_2.png"
+    data = bytearray(path.read_bytes())
+    for damaged in (data[:-100], data[:-100] + b"x" + data[-99:], data[:40]):
+        path.write_bytes(damaged)
+        message = f"{path}: damaged or not a picture. Copy or export it again."
+        fails(UnreadableFile, tmp_path, message)
+    assert capfd.readouterr().err == ""
+
+
+def test_views_of_different_sizes(tmp_path, views):
+    files.hci(tmp_path / "town", views)
+    files.write_picture(tmp_path / "town" / "input_Cam007.png", views[0, 0][:, :-1])
+    fails(
+        InvalidLightField,
+        tmp_path / "town",
+        f"{tmp_path}/town: views have different sizes: input_Cam007.png has 27 x 20 pixels, "
+        "the centre view 28 x 20. Export all views alike.",
+    )
+
+
+def test_views_of_different_kinds(tmp_path, views):
+    files.pairs(tmp_path, views[..., :1], "{}_{}.png")
+    files.write_picture(tmp_path / "0_1.png", views[0, 0])
+    fails(
+        InvalidLightField,
+        tmp_path,
+        f"{tmp_path}: 0_1.png is RGB, the centre view grey. Export all views alike.",
+    )
+    files.pairs(tmp_path, views, "{}_{}.png")
+    files.write_picture(tmp_path / "0_1.png", views[0, 0].astype(np.uint16) << 8)
+    with pytest.raises(InvalidLightField, match=r"0_1\.png has values from \d+ to \d+, expected"):
+        readers.read(tmp_path)
+
+
+CFG = files.CFG.format(rows=3, columns=3, width=28, height=20)
+WAY_OUT = "Restore it, or remove the file to read the views without a camera."
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "has no num_cams_y in [extrinsics]."),
+        ("garbage", "not a readable configuration file."),
+        ("\0\1\2", "not a readable configuration file."),
+        (CFG.replace("baseline_mm = 50.0\n", ""), "has no baseline_mm in [extrinsics]."),
+        (CFG[: CFG.index("[extrinsics]")], "has no num_cams_y in [extrinsics]."),
+        (CFG.replace("50.0", "wide"), "baseline_mm = wide in [extrinsics], expected a number."),
+        (CFG.replace("50.0", "-1"), "baseline_mm = -1 in [extrinsics], expected more than 0."),
+        (CFG.replace("50.0", "1e99"), "baseline_mm = 1e99 in [extrinsics] makes no sense."),
+        (CFG.replace("50.0", "nan"), "baseline_mm = nan in [extrinsics] makes no sense."),
+        (
+            CFG.replace("num_cams_x = 3", "num_cams_x = 0"),
+            "num_cams_x = 0 in [extrinsics], expected a number of views.",
+        ),
+        (CFG.replace("-1.2", "5"), "disp_min = 5 exceeds disp_max = 1.4."),
+    ],
+)
+def test_broken_parameters(tmp_path, views, text, message):
+    files.hci(tmp_path / "town", views)
+    path = tmp_path / "town" / "parameters.cfg"
+    path.write_text(text)
+    fails(UnreadableFile, tmp_path / "town", f"{path}: {message} {WAY_OUT}")
+    path.write_bytes(b"\xff\xfe\xff")
+    fails(UnreadableFile, path, f"{path}: not a readable configuration file. {WAY_OUT}")
+
+
+def test_parameters_and_views_that_contradict(tmp_path, views):
+    files.hci(tmp_path / "town", views)
+    path = tmp_path / "town" / "parameters.cfg"
+    path.write_text(CFG.replace("num_cams_y = 3", "num_cams_y = 2"))
+    fails(
+        InvalidLightField,
+        tmp_path / "town",
+        f"{tmp_path}/town: found input_Cam008.png, expected 6 views (2 x 3), the last one number "
+        "005. Correct num_cams_x and num_cams_y in parameters.cfg, or pass --views UxV.",
+    )
+    alone = tmp_path / "alone" / "parameters.cfg"
+    alone.parent.mkdir()
+    alone.write_text(CFG)
+    fails(
+        InvalidLightField,
+        alone,
+        f"{tmp_path}/alone: has parameters.cfg but no views. Expected input_Cam000.png and so on.",
+    )
+
+
+def test_nothing_of_the_centre_view_is_known(tmp_path, views):
+    path = tmp_path / "lost.npy"
+    np.save(path, np.full(views.shape, np.nan, dtype=np.float32))
+    fails(
+        InvalidLightField,
+        path,
+        f"{path}: no pixel of the centre view is finite and opaque, so there is nothing to "
+        "estimate. Export it again.",
+    )
+
+
+def test_hci_views_without_a_square(tmp_path, views):
+    files.numbered(tmp_path, np.concatenate([views, views[:1]]), "input_Cam{:03d}.png")
+    fails(
+        InvalidLightField,
+        tmp_path,
+        f"{tmp_path}: found 12 views and no parameters.cfg, expected a square number of views. "
+        "Pass --views UxV.",
+    )
+    found = readers.read(tmp_path, ReadOptions(views=(4, 3), check_orientation=False))
+    assert found.grid == (3, 3)
+    assert np.array_equal(found.views[:2], views[1:])
+
+
+# Files
+
+
+def test_truncated_hdf5(tmp_path, views):
+    path = tmp_path / "lf.h5"
+    files.h5(path, {"LF": views})
+    data = path.read_bytes()
+    for size in (0, 100, 3000, len(data) - 1):
+        path.write_bytes(data[:size])
+        fails(UnreadableFile, path, f"{path}: damaged or not an HDF5 file. Copy it again.")
+
+
+def test_wrong_rank(tmp_path, views):
+    path = tmp_path / "lf.h5"
+    files.h5(path, {"LF": views[0, 0], "x": np.zeros(4)})
+    fails(
+        InvalidLightField,
+        path,
+        f"{path}: holds no light field (LF 20 x 28 x 3, x 4). "
+        "Expected an array of views, such as LF of 9 x 9 x 512 x 512 x 3.",
+    )
+    files.h5(path, {"LF": np.zeros((40, 50, 60, 70, 2))})
+    fails(
+        InvalidLightField,
+        path,
+        f"{path}, LF: an array of shape 40 x 50 x 60 x 70 x 2 is no light field that we know. "
+        "Expected camera rows, columns, height, width, channels; or pass --axes uvhwc.",
+    )
+    np.save(tmp_path / "a.npy", views[0, 0])
+    fails(
+        InvalidLightField,
+        tmp_path / "a.npy",
+        f"{tmp_path}/a.npy: an array of shape 20 x 28 x 3 is no light field that we know. "
+        "Expected camera rows, columns, height, width, channels; or pass --axes uvhwc.",
+    )
+    np.save(tmp_path / "a.npy", views[0, 0, 0])
+    fails(
+        InvalidLightField,
+        tmp_path / "a.npy",
+        f"{tmp_path}/a.npy: holds no light field (shape 28 x 3). "
+        "Expected an array of views, such as 9 x 9 x 512 x 512 x 3.",
+    )
+
+
+def test_hdf5_without_arrays(tmp_path):
+    path = tmp_path / "labels.h5"
+    with h5py.File(path, "w") as file:
+        file["names"] = ["a", "b"]
+    fails(
+        InvalidLightField,
+        path,
+        f"{path}: holds no light field (no arrays of numbers). "
+        "Expected an array of views, such as LF of 9 x 9 x 512 x 512 x 3.",
+    )
+
+
+def test_hdf5_that_claims_more_than_it_holds(tmp_path):
+    path = tmp_path / "lf.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("LF", (9, 9, 60000, 60000, 3), np.uint8, chunks=True)
+    fails(
+        UnreadableFile,
+        path,
+        f"{path}: LF claims 874800000000 bytes and holds 0. Copy or export it again.",
+    )
+
+
+def test_mat_without_a_light_field(tmp_path):
+    path = tmp_path / "a.mat"
+    scipy.io.savemat(path, {"label": np.zeros((20, 30)), "n": 3})
+    message = (
+        f"{path}: holds no light field (label 20 x 30, n 1 x 1). "
+        "Expected an array of views, such as LF of 9 x 9 x 512 x 512 x 3."
+    )
+    fails(InvalidLightField, path, message)
+    files.matlab_73(path, {"label": np.zeros((20, 30))})
+    fails(InvalidLightField, path, message.replace(", n 1 x 1", ""))
+
+
+def test_truncated_mat(tmp_path, views):
+    path = tmp_path / "a.mat"
+    for write in (
+        lambda: scipy.io.savemat(path, {"LF": views}),
+        lambda: files.matlab_73(path, {"LF": views}),
+    ):
+        write()
+        data = path.read_bytes()
+        path.write_bytes(data[: len(data) // 2])
+        fails(UnreadableFile, path, f"{path}: damaged or not a MATLAB file. Copy it again.")
+    path.write_bytes(b"")
+    fails(UnreadableFile, path, f"{path}: damaged or not a MATLAB file. Copy it again.")
+
+
+def test_damaged_numpy_files(tmp_path, views):
+    for name, save in (("a.npy", np.save), ("a.npz", np.savez)):
+        path = tmp_path / name
+        save(path, views)
+        data = path.read_bytes()
+        for size in (0, 50, len(data) // 2):
+            path.write_bytes(data[:size])
+            message = f"{path}: damaged or not a NumPy file. Copy or export it again."
+            fails(UnreadableFile, path, message)
+    np.save(tmp_path / "b.npy", np.array([{"no": "pickles"}], dtype=object), allow_pickle=True)
+    message = f"{tmp_path}/b.npy: damaged or not a NumPy file. Copy or export it again."
+    fails(UnreadableFile, tmp_path / "b.npy", message)
+
+
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [
+        ("uvhw", "has 5 axes, of sizes 3 x 3 x 20 x 28 x 3. Expected one letter for each, "),
+        ("uvhwz", "expected each of u, v, h, w, c at most once "),
+        ("uuhwc", "expected each of u, v, h, w, c at most once "),
+        ("unhwc", "expected each of u, v, h, w, c at most once "),
+    ],
+)
+def test_wrong_axes(tmp_path, views, axes, message):
+    np.save(tmp_path / "a.npy", views)
+    with pytest.raises(InvalidOption, match=f"--axes {axes}: ") as caught:
+        readers.read(tmp_path / "a.npy", ReadOptions(axes=axes))
+    assert message in str(caught.value)
+
+
+def test_axes_that_make_no_sense(tmp_path, views):
+    np.save(tmp_path / "a.npy", np.zeros((70, 80, 3, 3, 3), dtype=np.uint8))
+    fails(
+        InvalidLightField,
+        tmp_path / "a.npy",
+        f"{tmp_path}/a.npy: 70 x 80 views make no sense. "
+        "Pass the order of the axes with --axes, such as uvhwc.",
+        axes="uvhwc",
+    )
+
+
+# Pictures
+
+
+def test_size_that_is_no_multiple_of_the_grid(tmp_path, views):
+    picture = files.lenslet(views)[:, :-1]
+    files.write_picture(tmp_path / "a_eslf.png", picture)
+    fails(
+        InvalidLightField,
+        tmp_path / "a_eslf.png",
+        f"{tmp_path}/a_eslf.png: 83 x 60 pixels are no multiple of 14 x 14 "
+        "(columns x rows of views). Pass the grid with --views ROWSxCOLUMNS.",
+    )
+    files.write_picture(tmp_path / "a.png", picture)
+    fails(
+        InvalidLightField,
+        tmp_path / "a.png",
+        f"{tmp_path}/a.png: 83 x 60 pixels are no multiple of 3 x 3 "
+        "(columns x rows of views). Pass the grid with --views ROWSxCOLUMNS.",
+        views=(3, 3),
+    )
+    message = "--layout stack: expected mosaic or lenslet."
+    fails(InvalidOption, tmp_path / "a.png", message, layout="stack")
+
+
+def test_a_picture_that_is_no_mosaic(tmp_path, views):
+    files.write_picture(tmp_path / "photo.png", files.render((3, 3), (96, 96))[0][0, 0])
+    fails(
+        InvalidLightField,
+        tmp_path / "photo.png",
+        f"{tmp_path}/photo.png: one picture of 96 x 96 pixels, in which no grid of views can be "
+        "seen. Pass --views ROWSxCOLUMNS if it holds several.",
+    )
+    files.write_picture(tmp_path / "input_Cam000.png", views[0, 0])
+    with pytest.raises(InvalidLightField, match="If it is one view of many, give its folder"):
+        readers.read(tmp_path / "input_Cam000.png")
+
+
+@pytest.mark.parametrize("name", ["bomb.png", "bomb_eslf.png", "scene/input_Cam000.png"])
+def test_decompression_bombs(tmp_path, views, name):
+    path = tmp_path / name
+    if "/" in name:
+        files.hci(path.parent, views)
+    files.png_claiming(60000, 60000, path)
+    most = 67 if "/" in name else 339
+    options = {} if "/" in name else {"views": (3, 3), "layout": "mosaic"}
+    fails(
+        UnreadableFile,
+        path.parent if "/" in name else path,
+        f"{path}: claims 60000 x 60000 pixels, more than {most} million. "
+        "Check the file, or give a smaller picture.",
+        **options,
+    )
+
+
+def test_a_large_picture_of_nothing(tmp_path):
+    path = tmp_path / "bomb.png"
+    files.png_claiming(18000, 18000, path)  # few enough pixels for a mosaic
+    fails(
+        UnreadableFile,
+        path,
+        f"{path}: claims 18000 x 18000 pixels in {path.stat().st_size} bytes: "
+        "there can be no picture in it. Check the file.",
+        views=(9, 9),
+    )
+
+
+def test_arrays_of_zeros_are_bombs_when_they_are_large(tmp_path, monkeypatch):
+    monkeypatch.setattr(hdf5_file, "BOMB_BYTES", 1 << 20)
+    views = np.zeros((9, 9, 100, 200, 3), dtype=np.uint8)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("LF", data=views, chunks=views.shape, compression="gzip")
+    np.savez_compressed(tmp_path / "a.npz", LF=views)
+    scipy.io.savemat(tmp_path / "a.mat", {"LF": views}, do_compression=True)
+    for path in sorted(tmp_path.iterdir()):
+        with pytest.raises(UnreadableFile) as caught:
+            readers.read(path)
+        assert str(caught.value).startswith(f"{path}: LF claims {views.nbytes} bytes and holds ")
+        assert str(caught.value).endswith(". Copy or export it again.")
+
+
+def test_light_fields_that_need_too_much_memory(tmp_path, monkeypatch, views):
+    monkeypatch.setattr(assembly, "MOST_BYTES", 1000)
+    np.save(tmp_path / "a.npy", views)
+    fails(
+        InvalidLightField,
+        tmp_path / "a.npy",
+        f"{tmp_path}/a.npy: 3 x 3 views of 28 x 20 pixels need 0.0 GiB. "
+        "Use fewer with --use-views, or smaller pictures.",
+    )
+
+
+# Refused
+
+
+@pytest.mark.parametrize("ending", ["lfp", "lfr", "lfx", "bin"])
+def test_raw_lytro_pictures(tmp_path, ending):
+    path = tmp_path / f"IMG_1.{ending}"
+    files.lytro_container(path)
+    fails(
+        UnknownFormat,
+        path,
+        f"{path}: a raw Lytro picture (Lytro, Inc. ILLUM, 7728 x 5368 pixels, 2015-03-01, "
+        "ISO 80, focal length 9.5 mm, f/2.0, exposed 0.004 s); "
+        "decoding it takes the camera's white images. "
+        "Decode it with LFToolbox (MATLAB) or PlenoptiCam (pip install plenopticam), "
+        "and give the __Decoded.mat or the folder of views.",
+    )
+
+
+def test_the_metadata_is_what_the_container_holds(tmp_path):
+    path = tmp_path / "a.lfp"
+    files.lytro_container(path)
+    with path.open("rb") as file:
+        texts = [json.loads(text) for text in lytro_raw._texts(file)]
+    assert texts[0]["picture"]["frameArray"][0]["frame"]["metadataRef"] == "sha1-" + "0" * 40
+    assert texts[1]["camera"]["model"] == "ILLUM"
+    path.write_bytes(path.read_bytes()[:60])
+    assert lytro_raw.read_metadata(path) == []
+    path.write_bytes(b"nothing of the kind")
+    with pytest.raises(UnknownFormat, match="a raw Lytro picture; decoding it"):
+        readers.read(path)
+
+
+def test_raytrix(tmp_path):
+    path = tmp_path / "a.ray"
+    path.write_bytes(b"?")
+    fails(
+        UnknownFormat,
+        path,
+        f"{path}: a raw Raytrix picture. Export its views with the camera's own software, "
+        "and give their folder.",
+    )
+
+
+def test_quilts(tmp_path, views):
+    path = tmp_path / "doll_qs8x6a0.75.png"
+    files.write_picture(path, views[0, 0])
+    reason = "disparity is estimated from camera rows and columns together, from 3 x 3 views on."
+    message = f"{path}: a Looking Glass quilt of 48 views, all of one camera row; {reason}"
+    fails(UnknownFormat, path, message)
+    path = tmp_path / "doll.jpg"
+    message = f"{path}: a Looking Glass quilt, all of one camera row; {reason}"
+    entry = '{"LKGColumns": 8}'
+    for content in (
+        b"\xff\xd8 Exif " + entry.encode(),
+        b"\xff\xd8 Exif UNICODE\0" + entry.encode("utf-16-le"),
+        b"\x89PNG" + bytes(200_000) + entry.encode(),  # after the picture
+    ):
+        path.write_bytes(content)
+        fails(UnknownFormat, path, message)
+
+
+def test_other_files(tmp_path):
+    path = tmp_path / "film.avi"
+    path.write_bytes(b"RIFF")
+    fails(
+        UnknownFormat,
+        path,
+        f"{path}: not a light field that we know. See oaccdepth formats for what is recognised.",
+    )
+
+
+# Ground truth
+
+
+def test_damaged_ground_truth(tmp_path, views):
+    files.pairs(tmp_path, views, "{}_{}.png", 1)
+    np.save(tmp_path / "2_2_disparity.npy", np.zeros((2, 20, 28)))
+    with pytest.raises(UnreadableFile) as caught:
+        readers.read_ground_truth(tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path}/2_2_disparity.npy: holds float64 of shape (2, 20, 28), "
+        "expected one disparity map (height, width)."
+    )
+    (tmp_path / "2_2_disparity.npy").write_bytes(b"?")
+    with pytest.raises(UnreadableFile, match="damaged or not a NumPy file"):
+        readers.read_ground_truth(tmp_path)

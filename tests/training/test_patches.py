@@ -1,0 +1,192 @@
+"""Training patches keep the light field's geometry, whatever is done to them."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+
+from oaccdepth.errors import InvalidLightField
+from oaccdepth.rendering.surfaces import Plane, Surface, cloud_texture
+from oaccdepth.rendering.synthetic import render
+from oaccdepth.training import patches
+from oaccdepth.training.patches import (
+    Patch,
+    PatchSampler,
+    Scene,
+    add_noise,
+    augment,
+    choose_shear,
+    choose_views,
+    crop_views,
+    load_scenes,
+    read_valid_mask,
+    turn,
+)
+
+MARGIN = 16
+
+
+@pytest.fixture(scope="module")
+def slanted():
+    """A smooth slanted plane: photo-consistent everywhere, sub-sampled too."""
+    texture = cloud_texture(np.random.default_rng(2), 512, 2.0)
+    made = render([Surface(Plane(-0.5, 0.01, 0.005), texture)], (9, 9), (120, 150))
+    views = (made.light_field.views * 255).round().astype(np.uint8)
+    return Scene("slanted", views, made.disparity, np.ones((120, 150), bool))
+
+
+def inconsistency(patch, sign=1.0):
+    """Mean difference of the views, warped with the truth, to the centre; (for tests only)."""
+    size = patch.truth.shape[0]
+    y, x = np.mgrid[:size, :size].astype(np.float32) + MARGIN
+    centre = patch.views[4, 4, MARGIN:-MARGIN, MARGIN:-MARGIN]
+    errors = []
+    for u in range(9):
+        for v in range(9):
+            moved = cv2.remap(
+                patch.views[u, v],
+                x - sign * patch.truth * (v - 4),
+                y - sign * patch.truth * (u - 4),
+                cv2.INTER_LINEAR,
+            )
+            errors.append(np.abs(moved - centre)[moved >= 0])
+    return np.concatenate(errors).mean()
+
+
+@pytest.mark.parametrize("scale", [1, 2])
+@pytest.mark.parametrize("shear", [-1, 0, 2])
+def test_crops_are_sheared_and_scaled_with_their_truth(slanted, scale, shear):
+    lookup = np.repeat(np.arange(256, dtype=np.float32)[None] / 765, 3, 0)
+    size, corner, phase = 16, (18, 20), np.array([0, scale - 1])
+    views = crop_views(slanted.views, corner, size, MARGIN, scale, phase, shear, lookup)
+    window = np.s_[
+        scale * 18 : scale * (18 + size) : scale,
+        scale - 1 + scale * 20 : scale - 1 + scale * (20 + size) : scale,
+    ]
+    truth = slanted.truth[window] / scale + shear
+    patch = Patch(views, truth.astype(np.float32), np.ones((size, size), bool))
+    right, wrong = inconsistency(patch), inconsistency(patch, -1.0)
+    assert right < 0.01
+    assert wrong > 3 * right
+
+
+def test_every_augmented_patch_is_consistent(slanted):
+    sampler = PatchSampler([slanted], 16, MARGIN, seed=1)
+    consistent = 0
+    for number in range(40):
+        patch = sampler.draw(number)
+        assert patch.views.shape == (9, 9, 48, 48)
+        assert patch.truth.shape == patch.valid.shape == (16, 16)
+        assert np.abs(patch.truth).max() < 4
+        present = patch.views[patch.views >= 0]
+        assert present.max() <= 1
+        assert patch.views[4, 4, MARGIN:-MARGIN, MARGIN:-MARGIN].min() >= 0
+        consistent += inconsistency(patch) < 0.03
+    assert consistent >= 25  # the others are noisy
+
+
+def test_a_number_always_gives_the_same_patch(slanted):
+    first, second = (PatchSampler([slanted], 16, MARGIN, seed=1).draw(5) for _ in range(2))
+    np.testing.assert_array_equal(first.views, second.views)
+    other = PatchSampler([slanted], 16, MARGIN, seed=2).draw(5)
+    assert not np.array_equal(first.views, other.views)
+
+
+@pytest.mark.parametrize(("full_size", "expected"), [(1.0, {1}), (0.0, {2, 3}), (0.5, {1, 2, 3})])
+def test_the_share_of_patches_that_are_not_sub_sampled(slanted, monkeypatch, full_size, expected):
+    scales = []
+
+    def listen(views, corner, size, margin, scale, *others):
+        scales.append(scale)
+        return crop_views(views, corner, size, margin, scale, *others)
+
+    monkeypatch.setattr(patches, "crop_views", listen)
+    sampler = PatchSampler([slanted], 16, MARGIN, seed=1, full_size=full_size)
+    for number in range(40):
+        sampler.draw(number)
+    assert set(scales) == expected
+
+
+def test_rendered_patches_are_consistent():
+    sampler = PatchSampler([], 32, MARGIN, seed=0, synthetic=1.0)
+    patch = sampler._render(np.random.default_rng(3))
+    assert patch.views.shape == (9, 9, 64, 64)
+    assert inconsistency(patch) < inconsistency(patch, -1.0)
+
+
+def test_turning_moves_cameras_and_pictures_together(slanted):
+    lookup = np.repeat(np.arange(256, dtype=np.float32)[None] / 765, 3, 0)
+    views = crop_views(slanted.views, (20, 20), 16, MARGIN, 1, np.zeros(2, int), 0, lookup)
+    patch = Patch(views, slanted.truth[20:36, 20:36], np.ones((16, 16), bool))
+    seen = set()
+    for seed in range(30):
+        turned = Patch(*turn(patch, np.random.default_rng(seed)))
+        seen.add(np.ascontiguousarray(turned.truth).tobytes())
+        contiguous = Patch(np.ascontiguousarray(turned.views), turned.truth, turned.valid)
+        assert inconsistency(contiguous) < 0.01
+    assert len(seen) == 8
+
+
+def test_samples_outside_the_frame_are_absent(slanted):
+    lookup = np.repeat(np.arange(256, dtype=np.float32)[None] / 765, 3, 0)
+    views = crop_views(slanted.views, (0, 134), 16, MARGIN, 1, np.zeros(2, int), 0, lookup)
+    assert (views[:, :, :MARGIN] < 0).all()
+    assert (views[:, :, :, -MARGIN:] < 0).all()
+    assert (views[:, :, MARGIN:, :-MARGIN] >= 0).all()
+
+
+def test_shear_keeps_the_patch_within_reach():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        truth = rng.uniform(-6, 6) + rng.uniform(0, 2) * rng.random(50)
+        shear = choose_shear(truth.astype(np.float32), rng)
+        assert np.abs(truth + shear).max() < 4
+
+
+def test_the_centre_view_always_stays():
+    rng = np.random.default_rng(0)
+    kept = [choose_views((9, 9), rng) for _ in range(300)]
+    assert all(view[4, 4] for view in kept)
+    assert 0.75 < np.mean([view.all() for view in kept]) < 0.95
+    assert any(view.sum() == 9 for view in kept)
+
+
+def test_noise_is_there_at_times():
+    rng = np.random.default_rng(0)
+    spread = [add_noise(np.zeros((2, 2, 8, 8), np.float32), rng, 0.2).std() for _ in range(100)]
+    assert min(spread) == 0
+    assert 0.1 < max(spread) < 0.35
+
+
+def test_absent_samples_stay_absent(slanted):
+    lookup = np.repeat(np.arange(256, dtype=np.float32)[None] / 765, 3, 0)
+    views = crop_views(slanted.views, (0, 0), 16, MARGIN, 1, np.zeros(2, int), 0, lookup)
+    patch = Patch(views, slanted.truth[:16, :16], np.ones((16, 16), bool))
+    for seed in range(20):
+        out = augment(patch, np.random.default_rng(seed))
+        assert (out.views < 0).sum() >= (views < 0).sum()
+        assert ((out.views == out.views.min()) | (out.views >= 0)).all()
+
+
+def test_scenes_are_loaded_with_their_masks(scene, scene_folder, tmp_path):
+    scenes = load_scenes(scene_folder.parent)
+    assert [s.name for s in scenes] == ["town"]
+    np.testing.assert_allclose(scenes[0].truth, scene.disparity, atol=1e-6)
+    assert scenes[0].valid.all()
+    with pytest.raises(InvalidLightField) as caught:
+        load_scenes(tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path}: no scene with ground truth. Expected folders in the HCI layout: "
+        "input_Cam000.png …, gt_disp_lowres.pfm."
+    )
+
+
+def test_a_mask_of_zeros_means_everything_is_valid(tmp_path):
+    assert read_valid_mask(tmp_path, (4, 5)).all()
+    mask = np.zeros((4, 5, 3), np.uint8)
+    cv2.imwrite(str(tmp_path / "valid_mask.png"), mask)
+    assert read_valid_mask(tmp_path, (4, 5)).all()
+    mask[1, 2, 1] = 255
+    cv2.imwrite(str(tmp_path / "valid_mask.png"), mask)
+    assert read_valid_mask(tmp_path, (4, 5)).sum() == 1
