@@ -24,7 +24,7 @@ ROWS = {
 }
 TORCH = {"evidence", "networks", "estimation", "training", "benchmark"}  # know torch at import
 USER = "8"  # the row that talks to the user
-HEAVY = {"torch", "h5py", "scipy", "ray", "matplotlib", "onnx", "onnxruntime"}
+HEAVY = {"torch", "h5py", "scipy", "ray", "matplotlib", "onnx", "onnxruntime", "numba"}
 
 FILES = sorted(path for path in PACKAGE.rglob("*.py"))
 MODULES = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in FILES}
