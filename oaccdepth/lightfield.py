@@ -51,6 +51,9 @@ class LightField:
     u runs down the camera rows, v across the columns; the centre view is (u // 2, v // 2). A point
     at (y, x) of the centre view with disparity d is at (y - d*(u-uc), x - d*(v-vc)) of view (u, v):
     the sign of the HCI ground truth; nearer is larger.
+
+    Where `places` is given, the cameras stand there instead of at (u-uc, v-vc): every n-th view
+    of a large capture, or a gantry that does not move evenly. Disparity is per unit of place.
     """
 
     views: Array  # (u, v, h, w, c) uint8, uint16 or float32 in [0, 1]; c is 1 (grey) or 3 (RGB)
@@ -61,6 +64,7 @@ class LightField:
     camera: Camera | None = None
     disparity_range: Range | None = None  # [px], if the files give it
     notes: tuple[str, ...] = field(default=())  # what was left out, corrected or assumed
+    places: FloatArray | None = None  # (u, v, 2) down and right of the centre view [steps]
 
     def __post_init__(self) -> None:
         views = self.views
@@ -79,6 +83,32 @@ class LightField:
                 f"{self.source or 'light field'}: the validity mask has shape {self.valid.shape}, "
                 f"expected {views.shape[:2]} or {views.shape[:4]}."
             )
+        if self.places is not None:
+            self._check_places(self.places)
+
+    def _check_places(self, places: FloatArray) -> None:
+        rows, columns = self.grid
+        name = self.source or "light field"
+        if places.shape != (rows, columns, 2) or not np.isfinite(places).all():
+            raise InvalidLightField(
+                f"{name}: the camera places have shape {places.shape}, "
+                f"expected finite numbers of shape {(rows, columns, 2)}."
+            )
+        if places[rows // 2, columns // 2].any():
+            raise InvalidLightField(
+                f"{name}: the centre view's camera is at {places[rows // 2, columns // 2]}, "
+                "expected (0, 0): places are relative to it."
+            )
+
+    @property
+    def camera_places(self) -> FloatArray:
+        """Places (u, v, 2) of the cameras, down and right of the centre view [steps]."""
+        if self.places is not None:
+            return self.places
+        rows, columns = self.grid
+        down, right = np.mgrid[:rows, :columns]
+        regular = np.stack([down - rows // 2, right - columns // 2], axis=-1)
+        return regular.astype(np.float32)
 
     @property
     def grid(self) -> tuple[int, int]:

@@ -117,3 +117,29 @@ def test_parallel_cameras_see_infinity_at_disparity_zero():
     assert np.isinf(depth[0])
     np.testing.assert_allclose(depth[1], 10 * 50 * 360 / 36, rtol=1e-6)
     np.testing.assert_allclose(parallel.disparity_px(depth, 360), [0, 1], atol=1e-6)
+
+
+def test_cameras_stand_on_a_regular_grid_around_the_centre_view():
+    places = light_field().camera_places
+    assert places.shape == (3, 5, 2)
+    assert places.dtype == np.float32
+    assert places[1, 2].tolist() == [0, 0]
+    assert places[0, 4].tolist() == [-1, 2]
+
+
+def test_cameras_that_stand_elsewhere():
+    places = 3 * light_field().camera_places
+    assert light_field(places=places).camera_places[0, 4].tolist() == [-3, 6]
+
+
+def test_wrong_camera_places_are_refused():
+    with pytest.raises(InvalidLightField) as caught:
+        light_field(places=np.zeros((5, 3, 2), np.float32), source="town")
+    assert str(caught.value) == (
+        "town: the camera places have shape (5, 3, 2), expected finite numbers of shape (3, 5, 2)."
+    )
+    with pytest.raises(InvalidLightField) as caught:
+        light_field(places=np.ones((3, 5, 2), np.float32), source="town")
+    assert str(caught.value) == (
+        "town: the centre view's camera is at [1. 1.], expected (0, 0): places are relative to it."
+    )
