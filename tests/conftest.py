@@ -91,5 +91,8 @@ def _log_as_before() -> Iterator[None]:
     logger.setLevel(level)
 
 
-settings.register_profile("unhurried", deadline=None)  # the machine may be busy with training
-settings.load_profile("unhurried")
+# The same examples on every machine, every time; the machine may be busy, so there is no deadline.
+settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
+# Other examples every time: `pytest --hypothesis-profile exploring`, tests/test_exploration.py.
+settings.register_profile("exploring", deadline=None, print_blob=True, max_examples=300)
+settings.load_profile("repeatable")

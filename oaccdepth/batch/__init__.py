@@ -30,7 +30,7 @@ from oaccdepth.batch.job import (
 from oaccdepth.batch.report import remove_report, write_report
 from oaccdepth.errors import InvalidOption, UnreadableFile, UnwritableOutput
 from oaccdepth.evaluation import scores
-from oaccdepth.files.atomic import TEMPORARY
+from oaccdepth.files.atomic import remove_leftovers
 from oaccdepth.options import BatchOptions, EstimateOptions, ReadOptions
 from oaccdepth.version import __version__
 
@@ -295,9 +295,3 @@ def _claimed(output: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-def remove_leftovers(output: Path) -> None:
-    """Remove the temporary files of a run that was killed."""
-    for path in output.rglob(f".*{TEMPORARY}[0-9]*"):
-        path.unlink(missing_ok=True)

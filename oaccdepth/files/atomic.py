@@ -37,6 +37,13 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.unlink()
 
 
+def remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files of a run that was killed, at any depth of its folder."""
+    for path in folder.rglob(f".*{TEMPORARY}[0-9]*"):
+        with suppress(OSError):
+            path.unlink()
+
+
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a whole file, or nothing."""
     with replacing(path) as temporary:

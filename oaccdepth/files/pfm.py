@@ -8,7 +8,7 @@ import justpfm
 import numpy as np
 
 from oaccdepth.errors import UnreadableFile
-from oaccdepth.files.atomic import replacing
+from oaccdepth.files.atomic import write_bytes
 from oaccdepth.lightfield import FloatArray
 
 MAX_PIXELS = 1 << 28  # a header may claim anything; nothing sensible is larger
@@ -31,5 +31,5 @@ def read_pfm(path: Path) -> FloatArray:
 
 def write_pfm(path: Path, data: FloatArray) -> None:
     """Write (h, w) as PFM, byte for byte as the HCI benchmark's own files."""
-    with replacing(path) as temporary:
-        justpfm.write_pfm(temporary, np.ascontiguousarray(data, dtype=np.float32))
+    # Encoded here, not written there: justpfm has a temporary file of its own, that a kill leaves.
+    write_bytes(path, justpfm.encode_pfm(np.ascontiguousarray(data, dtype=np.float32)))

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from oaccdepth.errors import InvalidCheckpoint, UnreadableFile
-from oaccdepth.files.atomic import replacing
+from oaccdepth.files.atomic import write_bytes
 from oaccdepth.networks.fast import FastConfig, FastNet
 from oaccdepth.networks.paper import OACCNet, OACCNetConfig
 
@@ -99,8 +99,8 @@ def save(path: Path, network: Network, metadata: Mapping[str, str]) -> None:
         **metadata,
     }
     tensors = {name: value.detach().contiguous() for name, value in network.state_dict().items()}
-    with replacing(path) as temporary:
-        safetensors.torch.save_file(tensors, temporary, metadata=described)
+    # as bytes: safetensors writes files through a temporary one of its own, that a kill leaves
+    write_bytes(path, safetensors.torch.save(tensors, described))
 
 
 def read_metadata(path: Path) -> Metadata:

@@ -173,9 +173,9 @@ def _with_preset(naming: Naming, prefix: str) -> Naming:
 
 
 def _is_grid(places: dict[Position, str]) -> bool:
-    rows, columns = _axis(places, 0), _axis(places, 1)
-    if not (2 <= len(rows) <= LARGEST_GRID and 2 <= len(columns) <= LARGEST_GRID):
+    if not all(2 <= _size(places, axis) <= LARGEST_GRID for axis in (0, 1)):
         return False
+    rows, columns = _axis(places, 0), _axis(places, 1)
     if len(places) >= 0.5 * len(rows) * len(columns):
         return True
     row, column = rows[len(rows) // 2], columns[len(columns) // 2]
@@ -193,7 +193,7 @@ def _is_line(places: dict[Position, str]) -> bool:
         match is not None
         and len(match["row"]) == len(match["column"]) <= 2
         and first in ((0, 0), (1, 1))
-        and 1 in (len(_axis(places, 0)), len(_axis(places, 1)))
+        and 1 in (_size(places, 0), _size(places, 1))
     )
 
 
@@ -202,6 +202,12 @@ def _axis(places: Iterable[Position], axis: int) -> range:
     numbers = sorted({place[axis] for place in places})
     step = math.gcd(*(number - numbers[0] for number in numbers)) or 1
     return range(numbers[0], numbers[-1] + 1, step)
+
+
+def _size(places: Iterable[Position], axis: int) -> int:
+    """Length of this axis; len() overflows if a name holds a number of twenty digits."""
+    numbers = _axis(places, axis)
+    return (numbers.stop - 1 - numbers.start) // numbers.step + 1
 
 
 def _naming(places: dict[Position, str], reason: str, orientation: str) -> Naming:
@@ -311,7 +317,7 @@ def _by_pattern(names: Sequence[str], options: ReadOptions) -> Naming | None:
             places[_number(row, options), _number(column, options)] = name
     if numbered:
         return number_views(numbered, options)
-    if places and len(_axis(places, 0)) <= LARGEST_GRID and len(_axis(places, 1)) <= LARGEST_GRID:
+    if places and all(_size(places, axis) <= LARGEST_GRID for axis in (0, 1)):
         return _naming(places, f"names match --pattern {options.pattern}", "unknown")
     return None
 

@@ -31,7 +31,7 @@ from oaccdepth import readers
 from oaccdepth.errors import InvalidCheckpoint, InvalidOption, OutputExists
 from oaccdepth.estimation.inference import choose_device, estimate
 from oaccdepth.evaluation import metrics
-from oaccdepth.files.atomic import replacing, write_json
+from oaccdepth.files.atomic import remove_leftovers, replacing, write_json
 from oaccdepth.networks import checkpoint
 from oaccdepth.networks.fast import FastNet
 from oaccdepth.options import EstimateOptions, TrainOptions
@@ -312,10 +312,11 @@ def agree(seconds: float, world: int) -> float:
 
 
 def prepare_run(run: Path, options: TrainOptions, resume: bool) -> None:
-    """Refuse to write over another run; record the options."""
+    """Refuse to write over another run; clean up after one that was killed; record the options."""
     if (run / "state.pt").exists() and not resume:
         raise OutputExists(f"{run}: already holds a run. Pass --resume to go on with it.")
     if int(os.environ.get("RANK", "0")) == 0:
+        remove_leftovers(run)
         write_json(run / "options.json", asdict(options))
 
 

@@ -1,9 +1,18 @@
 import json
+import os
+import signal
 
 import pytest
+from kill_at_write import kill_at_write
 
 from oaccdepth.errors import OutputExists, UnwritableOutput
-from oaccdepth.files.atomic import prepare_folder, replacing, write_bytes, write_json
+from oaccdepth.files.atomic import (
+    prepare_folder,
+    remove_leftovers,
+    replacing,
+    write_bytes,
+    write_json,
+)
 
 
 def test_a_file_appears_whole(tmp_path):
@@ -93,3 +102,36 @@ def test_a_folder_below_a_file(tmp_path):
     assert str(caught.value) == (
         f"{path}: cannot be created (Not a directory). Choose another --output."
     )
+
+
+def test_killed_at_every_write(tmp_path):
+    """What is there is the old file or the new one, whole; the rest is known as a leftover."""
+    path, moment, seen = tmp_path / "file.bin", 0, set()
+    while True:
+        moment += 1
+        path.write_bytes(b"old")
+        child = os.fork()
+        if child == 0:
+            kill_at_write(moment)
+            write_bytes(path, b"new")
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if status == 0:
+            break
+        assert status == signal.SIGKILL
+        assert path.read_bytes() == b"old"  # the rename is the last of the moments
+        seen |= {file.read_bytes() for file in tmp_path.glob(".file.part*.bin")}
+        remove_leftovers(tmp_path)
+        assert [file.name for file in tmp_path.iterdir()] == ["file.bin"]
+    assert moment == 4
+    assert seen == {b"", b"new"}
+    assert path.read_bytes() == b"new"
+
+
+def test_leftovers_are_removed_at_any_depth(tmp_path):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    for name in (".x.part12.png", "a/b/.run.part7.json", "a/.party", "a/b/my.part1.png"):
+        (tmp_path / name).touch()
+    remove_leftovers(tmp_path)
+    left = sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file())
+    assert left == ["a/.party", "a/b/my.part1.png"]

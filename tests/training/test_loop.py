@@ -5,10 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -123,22 +121,55 @@ def test_resumed_training_is_the_uninterrupted_one(scene_folder, tmp_path):
     assert same(weights(tmp_path / "whole"), weights(tmp_path / "broken"))
 
 
+# Train again and again in forked processes; the n-th is killed at the n-th access to a file that
+# is being written. Prints how many were killed.
+KILLED_AT_EVERY_WRITE = """
+import os, sys
+from pathlib import Path
+from oaccdepth.options import TrainOptions
+from oaccdepth.training.loop import train
+from oaccdepth.training import curves, losses, parts, patches
+from kill_at_write import kill_at_write
+
+data, runs = map(Path, sys.argv[1:])
+moment, status = 0, -1
+while status != 0:
+    moment += 1
+    child = os.fork()
+    if child == 0:
+        kill_at_write(moment)
+        options = TrainOptions(
+            steps=1, batch=1, patch=16, workers=0, validate_steps=0, checkpoint_minutes=0.0
+        )
+        train(data, runs / str(moment), options)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert status in (0, 9), status
+print(moment - 1)
+"""
+
+
 def test_a_killed_run_goes_on(scene_folder, tmp_path):
-    """kill -9 in the middle; what is there is whole, and --resume finishes the run."""
-    run = tmp_path / "run"
-    command = [sys.executable, "-m", "oaccdepth", "train", str(scene_folder), "-o", str(run)]
-    command += ["--steps", "300", "--batch", "1", "--patch", "16", "--checkpoint-minutes", "0"]
-    process = subprocess.Popen([*command, "--quiet"])
-    deadline = time.monotonic() + 120
-    while not (run / "latest.safetensors").exists() and time.monotonic() < deadline:
-        time.sleep(0.2)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert (run / "state.pt").exists()
-    reached = torch.load(run / "state.pt", weights_only=True)["progress"]["step"]
-    options = with_steps(reached + 2)
-    assert train(scene_folder, run, options, resume=True).step == reached + 2
-    assert not list(run.glob(".*part*"))
+    """kill -9 at every write: what is there is whole, and --resume finishes the run."""
+    command = [sys.executable, "-c", KILLED_AT_EVERY_WRITE, str(scene_folder), str(tmp_path)]
+    paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    moments = int(answer.stdout)
+    assert moments > 8  # options, state and weights: opened, written, renamed
+    leftovers = 0
+    for moment in range(1, moments + 1):
+        run = tmp_path / str(moment)
+        leftovers += len(list(run.glob(".*part*")))
+        if (run / "state.pt").exists():
+            assert torch.load(run / "state.pt", weights_only=True)["progress"]["step"] == 1
+        assert train(scene_folder, run, with_steps(1), resume=True).step == 1
+        assert sorted(path.name for path in run.iterdir() if path.is_file()) == [
+            "latest.safetensors",
+            "options.json",
+            "state.pt",
+        ]
+    assert leftovers > moments // 2  # the kills came in the middle
 
 
 def test_what_a_run_leaves_behind(scene_folder, tmp_path):
