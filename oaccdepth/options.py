@@ -1,87 +1,287 @@
-"""Every setting, its default and its meaning; the command line takes its defaults from here.
+"""Every setting, declared once: its default, its help, its bounds and how its text is parsed.
 
-Standard library only, so that `oaccdepth --help` answers at once. The shape of a network is not an
-option: it belongs to its weights.
+The dataclasses are the API; `commands.shared.nesting` makes the command line from the same
+declarations. Standard library only, so that `oaccdepth --help` answers at once. The shape of a
+network is not an option: it belongs to its weights.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
 
+from oaccdepth.errors import InvalidOption
+
+Pair = tuple[int, int]
 Range = tuple[float, float]
 
+PRECISIONS = ("fp32", "fp16", "bf16")
+COLORMAP = "viridis"
+
 
 @dataclass(frozen=True)
-class ReadOptions:
+class Option:
+    """What the command line knows of a field besides its name, type and default."""
+
+    help: str
+    flag: str = ""  # "": made from the field's name
+    metavar: str | None = None
+    least: float | None = None
+    most: float | None = None
+    choices: tuple[str, ...] = ()
+    parse: Callable[[str, str], Any] | None = None  # (text, flag) -> value; None: by the type
+
+    def check(self, value: Any, flag: str) -> None:
+        """Refuse a value that is not among the choices, or out of bounds."""
+        if self.choices and value not in self.choices:
+            expected = f"{', '.join(self.choices[:-1])} or {self.choices[-1]}"
+        elif self.least is not None and not self.least <= value <= (self.most or math.inf):
+            most = "or more" if self.most is None else f"to {self.most:g}"
+            expected = f"{self.least:g} {most}"
+        else:
+            return
+        raise InvalidOption(f"{flag} {value}: expected {expected}.")
+
+
+def option(default: Any, help: str, **more: Any) -> Any:
+    """Declare a field that is also an option of the command line; `more` as in `Option`."""
+    return field(default=default, metadata={"option": Option(help, **more)})
+
+
+class Declared:
+    """What the groups of options below have in common."""
+
+    panel: ClassVar[str] = "Options"  # the heading on help pages
+
+    def __post_init__(self) -> None:
+        """Check every value, however it was given."""
+        for name, (flag, declared) in declarations(type(self)).items():
+            value = getattr(self, name)
+            if value is not None and value != "":
+                declared.check(value, flag)
+
+
+def declarations(options: type) -> dict[str, tuple[str, Option]]:
+    """Name of each declared field -> its flag and its declaration."""
+    return {
+        one.name: (declared.flag or f"--{one.name.replace('_', '-')}", declared)
+        for one in fields(options)
+        if (declared := one.metadata.get("option")) is not None
+    }
+
+
+def parse_pair(text: str, flag: str) -> Pair:
+    """'9x9' as (9, 9)."""
+    rows, _, columns = text.lower().partition("x")
+    if not (rows.isdecimal() and columns.isdecimal() and int(rows) > 0 and int(columns) > 0):
+        raise InvalidOption(f"{flag} {text}: expected ROWSxCOLUMNS, such as 9x9.")
+    return int(rows), int(columns)
+
+
+def parse_range(text: str, flag: str) -> Range:
+    """'-2:1.5' as (-2.0, 1.5)."""
+    low, _, high = text.partition(":")
+    try:
+        result = float(low), float(high)
+    except ValueError:
+        result = (math.nan, math.nan)
+    if not all(math.isfinite(value) for value in result) or result[0] == result[1]:
+        raise InvalidOption(f"{flag} {text}: expected MIN:MAX, such as -2:1.5.")
+    if result[0] > result[1]:
+        raise InvalidOption(f"{flag} {text}: the ends are reversed. Use {flag} {high}:{low}.")
+    return result
+
+
+def parse_range_or_auto(text: str, flag: str) -> Range | None:
+    """As `parse_range`; 'auto' is None."""
+    return None if text == "auto" else parse_range(text, flag)
+
+
+@dataclass(frozen=True)
+class ReadOptions(Declared):
     """How to turn a path into a light field, where the files do not say it themselves."""
 
-    views: tuple[int, int] | None = None  # (u, v): grid of the file where it is not obvious
-    use_views: tuple[int, int] | None = None  # (u, v): central views to use; None: up to 9x9
-    stride: int = 1  # use every n-th view, counted from the centre
-    transpose: bool = False  # exchange camera rows and columns
-    flip_u: bool = False  # reverse the camera rows
-    flip_v: bool = False  # reverse the camera columns
-    check_orientation: bool = True  # detect and correct transposed or flipped axes
-    pattern: str | None = None  # of view names, with groups (row, column) or (index)
-    axes: str | None = None  # axis order of an array file, such as "uvhwc"
-    gamma: float | None = None  # display gamma for linear pictures; None: measured
-    layout: str | None = None  # of one picture with all views: mosaic, lenslet; None: measured
-    order: str | None = None  # of numbered views: rows, columns, serpentine, serpentine-columns
-    allow_missing: bool = False  # mask views that are not there, instead of refusing
+    panel: ClassVar[str] = "Reading"
+
+    views: Pair | None = option(
+        None, "Grid of the file, if it is not obvious.", metavar="UxV", parse=parse_pair
+    )
+    use_views: Pair | None = option(
+        None, "How many central views to use, up to 9x9.", metavar="UxV", parse=parse_pair
+    )
+    stride: int = option(1, "Use every N-th view, counted from the centre.", metavar="N", least=1)
+    transpose: bool = option(False, "Swap camera rows and columns.")
+    flip_u: bool = option(False, "Reverse the camera rows.")
+    flip_v: bool = option(False, "Reverse the camera columns.")
+    check_orientation: bool = option(True, "Detect and correct swapped or reversed camera axes.")
+    pattern: str | None = option(
+        None, "Names of the views: two groups (row, column) or one (index).", metavar="REGEX"
+    )
+    axes: str | None = option(
+        None, "Order of the axes of an array file, such as uvhwc.", metavar="ORDER"
+    )
+    gamma: float | None = option(
+        None,
+        "Display gamma for linear pictures. Default: measured.",
+        metavar="G",
+        least=0.1,
+        most=10,
+    )
+    layout: str | None = option(
+        None,
+        "How one picture holds the views: mosaic or lenslet. Default: measured.",
+        metavar="NAME",
+        choices=("mosaic", "lenslet"),
+    )
+    order: str | None = option(
+        None,
+        "Order of numbered views or of a mosaic: rows, columns, serpentine or "
+        "serpentine-columns. Default: measured.",
+        metavar="NAME",
+        choices=("rows", "columns", "serpentine", "serpentine-columns"),
+    )
+    allow_missing: bool = option(False, "Accept missing views: they are masked.")
 
 
 @dataclass(frozen=True)
-class EstimateOptions:
+class EstimateOptions(Declared):
     """How to estimate a disparity map."""
 
-    weights: str = "fast"  # name of bundled weights, or a path
-    iterations: int | None = None  # passes; None: what the weights were made for
-    device: str = "auto"  # auto, cpu, cuda, cuda:N, mps
-    precision: str = "fp32"  # fp32, fp16, bf16 (autocast, on GPUs)
-    tile: int | None = None  # pixels on a side; None: what suits the weights and the device
-    disparity_range: Range | None = None  # px; None: from the file, or estimated
+    panel: ClassVar[str] = "Estimating"
+
+    weights: str = option("fast", "Bundled weights, or a .safetensors file.", metavar="NAME|FILE")
+    device: str = option("auto", "auto, cpu, cuda, cuda:N or mps.", metavar="NAME")
+    iterations: int | None = option(
+        None,
+        "Number of passes; all but the first are occlusion-aware. Default: as the weights were "
+        "trained.",
+        metavar="N",
+        least=1,
+    )
+    tile: int | None = option(
+        None,
+        "Side of the tiles; smaller ones need less memory. Default: what suits the device.",
+        metavar="PX",
+        least=16,
+    )
+    precision: str = option(
+        "fp32", "fp32, fp16 or bf16; the last two on GPUs.", metavar="NAME", choices=PRECISIONS
+    )
+    disparity_range: Range | None = option(
+        None,
+        "Disparities to search, in px. Default: auto, as the files say, or else estimated.",
+        metavar="MIN:MAX",
+        parse=parse_range_or_auto,
+    )
     keep_masks: bool = False  # occlusion masks of the last pass
     keep_passes: bool = False  # disparity (and masks, if kept) of every pass
     keep_evidence: bool = False  # matching evidence over disparity, for the viewer
 
 
 @dataclass(frozen=True)
-class TrainOptions:
+class WriteOptions(Declared):
+    """Which files to write, and how they look."""
+
+    panel: ClassVar[str] = "Writing"
+
+    formats: tuple[str, ...] = option(
+        (),
+        "Another file besides PFM and pictures: npy, png16, depth or ply. Repeat for more.",
+        flag="--format",
+        metavar="NAME",
+    )
+    colormap: str = option(COLORMAP, "Colours of disparity.png.", metavar="NAME")
+    value_range: Range | None = option(
+        None,
+        "Disparities at the ends of the colour bar, in px. Default: what occurs.",
+        flag="--range",
+        metavar="MIN:MAX",
+        parse=parse_range,
+    )
+
+
+@dataclass(frozen=True)
+class TrainOptions(Declared):
     """How to train; the schedule runs over `steps`, or over `minutes` of training."""
 
-    preset: str = "fast"  # fast, paper
-    steps: int | None = None
-    minutes: float | None = None
-    batch: int = 8  # patches a step, of each process
-    patch: int = 64  # px on a side
-    learning_rate: float = 2e-3  # at the end of the warm-up
+    panel: ClassVar[str] = "Training"
+
+    preset: str = option("fast", "Which network: fast or paper.", metavar="NAME")
+    minutes: float | None = option(
+        None, "How long to train, over all sessions of the run.", metavar="N", least=0
+    )
+    steps: int | None = option(
+        None, "How many steps to train, instead of --minutes.", metavar="N", least=1
+    )
+    initial: str | None = option(None, "Weights to start from.", metavar="NAME|FILE")
+    batch: int = option(8, "Patches per step and process.", metavar="N", least=1)
+    patch: int = option(64, "Side of a patch.", metavar="PX", least=16)
+    learning_rate: float = option(
+        2e-3, "Learning rate at the end of the warm-up.", metavar="RATE", least=0
+    )
     warm_up: int = 200  # steps
     weight_decay: float = 1e-4
     clip: float = 1.0  # largest norm of the gradient
     average: float = 0.999  # of the weights' exponential moving average
-    first_pass_share: float = 0.0  # of the schedule, trained with the first pass alone
-    iterations: int = 2  # passes in training
-    synthetic: float = 0.0  # share of the patches that are rendered, not from DATA
-    full_size: float = 0.47  # share of those from DATA that are not sub-sampled; as in the paper
-    part: str = ""  # of the network, to be trained alone: edges, refinement
-    freeze_norms: bool = False  # batch norms as in use, with the statistics they came with
-    seed: int = 0
-    workers: int = 1  # processes that prepare patches; 0: none, in the loop itself
-    initial: str | None = None  # weights to begin with
-    checkpoint_minutes: float = 5.0
-    validate_steps: int = 1000  # 0: never
+    iterations: int = option(2, "Passes in training.", metavar="N", least=1)
+    first_pass_share: float = option(
+        0.0,
+        "Share of the schedule that trains the first pass alone.",
+        metavar="0..1",
+        least=0,
+        most=1,
+    )
+    synthetic: float = option(
+        0.0, "Share of patches from rendered scenes.", metavar="0..1", least=0, most=1
+    )
+    full_size: float = option(  # the default is the paper's
+        0.47,
+        "Share of the patches from DATA at full size; the others are sub-sampled by 2 or 3.",
+        metavar="0..1",
+        least=0,
+        most=1,
+    )
+    part: str = option(
+        "",
+        "Train only this part of `fast`, edges or refinement, on the stored output of the "
+        "others: many more patches per second. Needs --initial.",
+        metavar="NAME",
+    )
+    freeze_norms: bool = option(False, "Keep the batch norms' statistics of --initial.")
+    validate_steps: int = option(
+        1000, "Steps between validations; 0: only at the end.", metavar="N", least=0
+    )
+    checkpoint_minutes: float = option(5.0, "Minutes between checkpoints.", metavar="N", least=0)
+    workers: int = option(
+        1, "Processes that prepare patches; 0: the training process itself.", metavar="N", least=0
+    )
+    seed: int = option(0, "Seed of the patches and the first weights.", metavar="N")
 
 
 @dataclass(frozen=True)
-class BatchOptions:
+class BatchOptions(Declared):
     """Which light fields of a folder to do, and where."""
 
-    include: tuple[str, ...] = ()  # patterns of scenes to do, such as "training/*"; empty: all
-    exclude: tuple[str, ...] = ()  # patterns of scenes to leave out
-    limit: int | None = None  # the first N scenes only
-    redo: bool = False  # also what is done already
-    jobs: int | None = None  # processes; None: one here, one per GPU or four CPUs on a cluster
-    ray: str | None = None  # address of a Ray cluster, "auto" or "local"
-    formats: tuple[str, ...] = ()  # files besides the usual: npy, png16, depth, ply
-    colormap: str = "viridis"
-    value_range: Range | None = None  # px, of the coloured picture; None: the map's own
+    include: tuple[str, ...] = option(
+        (),
+        "Only scenes that match, such as 'training/*'. Repeat for more.",
+        metavar="PATTERN",
+    )
+    exclude: tuple[str, ...] = option(
+        (), "Skip scenes that match. Repeat for more.", metavar="PATTERN"
+    )
+    limit: int | None = option(None, "Only the first N scenes.", metavar="N", least=1)
+    redo: bool = option(False, "Repeat scenes that are already done.", flag="--overwrite")
+    jobs: int | None = option(
+        None,
+        "Processes; several GPUs are used in turn. Default: 1; with --ray, as many as fit.",
+        metavar="N",
+        least=1,
+    )
+    ray: str | None = option(
+        None,
+        "Run on a Ray cluster: an address, auto or local. Needs the extra 'ray'.",
+        metavar="ADDRESS",
+    )

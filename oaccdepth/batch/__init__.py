@@ -31,7 +31,7 @@ from oaccdepth.batch.report import remove_report, write_report
 from oaccdepth.errors import InvalidOption, UnreadableFile, UnwritableOutput
 from oaccdepth.evaluation import scores
 from oaccdepth.files.atomic import remove_leftovers
-from oaccdepth.options import BatchOptions, EstimateOptions, ReadOptions
+from oaccdepth.options import BatchOptions, EstimateOptions, ReadOptions, WriteOptions
 from oaccdepth.version import __version__
 
 logger = logging.getLogger(__name__)
@@ -109,9 +109,10 @@ def plan_batch(
     options: BatchOptions = BatchOptions(),
     reading: ReadOptions = ReadOptions(),
     estimating: EstimateOptions = EstimateOptions(),
+    writing: WriteOptions = WriteOptions(),
 ) -> list[tuple[Job, bool]]:
     """What `run_batch` would do: every light field, and whether it is done already."""
-    settings = make_settings(output, options, reading, estimating)
+    settings = make_settings(output, options, reading, estimating, writing)
     return [
         (job, not options.redo and earlier_record(job, settings.made_from(job.source)) is not None)
         for job in find_jobs(root, output, options)
@@ -119,7 +120,11 @@ def plan_batch(
 
 
 def make_settings(
-    output: Path, options: BatchOptions, reading: ReadOptions, estimating: EstimateOptions
+    output: Path,
+    options: BatchOptions,
+    reading: ReadOptions,
+    estimating: EstimateOptions,
+    writing: WriteOptions,
 ) -> Settings:
     """Gather what is the same for all light fields; bad weights are told here."""
     from oaccdepth.networks import checkpoint
@@ -127,9 +132,7 @@ def make_settings(
     return Settings(
         reading=reading,
         estimating=estimating,
-        formats=options.formats,
-        colormap=options.colormap,
-        value_range=options.value_range,
+        writing=writing,
         weights_sha256=checkpoint.sha256(checkpoint.find_weights(estimating.weights)),
         redo=options.redo,
         output=output.resolve(),
@@ -142,6 +145,7 @@ def run_batch(
     options: BatchOptions = BatchOptions(),
     reading: ReadOptions = ReadOptions(),
     estimating: EstimateOptions = EstimateOptions(),
+    writing: WriteOptions = WriteOptions(),
     *,
     on_start: Callable[[int], None] = lambda count: None,
     report: Report = lambda scene, stage, fraction: None,
@@ -163,7 +167,7 @@ def run_batch(
         Called as each scene is finished.
     """
     jobs = find_jobs(root, output, options)
-    settings = make_settings(output, options, reading, estimating)
+    settings = make_settings(output, options, reading, estimating, writing)
     on_start(len(jobs))
     return run_jobs(jobs, settings, options, report=report, on_record=on_record)
 
@@ -178,8 +182,10 @@ def run_jobs(
 ) -> Summary:
     """Do the jobs, and write the report."""
     # Told now, not for each scene; whether a camera is known for depth is a matter of the scene.
-    common = [name for name in settings.formats if name != "depth"]
-    writers.prepare(settings.output, formats=common, colormap=settings.colormap, overwrite=True)
+    common = [name for name in settings.writing.formats if name != "depth"]
+    writers.prepare(
+        settings.output, formats=common, colormap=settings.writing.colormap, overwrite=True
+    )
     records: dict[str, Record] = {}
     with _claimed(settings.output):
         remove_leftovers(settings.output)

@@ -26,7 +26,7 @@ from oaccdepth.disparity import DisparityMap
 from oaccdepth.errors import OaccDepthError
 from oaccdepth.evaluation import scores
 from oaccdepth.lightfield import LightField
-from oaccdepth.options import EstimateOptions, Range, ReadOptions
+from oaccdepth.options import EstimateOptions, ReadOptions, WriteOptions
 
 logger = logging.getLogger(__name__)
 
@@ -86,19 +86,12 @@ class Settings:
 
     reading: ReadOptions = ReadOptions()
     estimating: EstimateOptions = EstimateOptions()
-    formats: tuple[str, ...] = ()
-    colormap: str = "viridis"
-    value_range: Range | None = None  # px
+    writing: WriteOptions = WriteOptions()
     weights_sha256: str = ""
     redo: bool = False
     output: Path = Path()  # never part of an input, even if it lies inside
     read: Callable[[Path, ReadOptions], LightField] = readers.read
     open_network: Callable[[EstimateOptions], Estimate] = open_network
-
-    @property
-    def writing(self) -> dict[str, Any]:
-        """What `writers` is to be told, for every scene."""
-        return {"formats": self.formats, "colormap": self.colormap}
 
     def made_from(self, source: Path) -> dict[str, Any]:
         """All that decides over a result: input, options and weights.
@@ -112,8 +105,7 @@ class Settings:
             "weights_sha256": self.weights_sha256,
             "reading": asdict(self.reading),
             "estimating": estimating,
-            **self.writing,
-            "value_range": self.value_range,
+            **asdict(self.writing),
         }
         plain: dict[str, Any] = json.loads(json.dumps(made_from))  # tuples as lists, as in the file
         return plain
@@ -235,7 +227,12 @@ class Pipeline:
         self, job: Job, light_field: LightField, made_from: dict[str, Any], progress: Progress
     ) -> Record:
         settings = self._settings
-        writing: dict[str, Any] = {**settings.writing, "overwrite": True}
+        chosen = settings.writing
+        writing: dict[str, Any] = {
+            "formats": chosen.formats,
+            "colormap": chosen.colormap,
+            "overwrite": True,
+        }
         writers.prepare(job.folder, camera=light_field.camera, **writing)
         result, measured = self._in_network(light_field, progress)
         progress("writing", 0.0)
@@ -244,7 +241,7 @@ class Pipeline:
         writers.write(
             replace(result, made_with=replace(result.made_with, batch=batch)),
             job.folder,
-            value_range=settings.value_range,
+            value_range=chosen.value_range,
             centre=light_field.centre,
             **writing,
         )

@@ -23,7 +23,6 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from oaccdepth.commands.estimate import Colormap, ColourRange, Formats
 from oaccdepth.commands.evaluate import wide_results
 from oaccdepth.commands.shared import (
     AsJson,
@@ -32,13 +31,11 @@ from oaccdepth.commands.shared import (
     Verbose,
     configure_logging,
     messages,
-    parse_range,
     plural,
 )
-from oaccdepth.commands.shared.estimating import estimate_options, print_message
+from oaccdepth.commands.shared.estimating import print_message
 from oaccdepth.commands.shared.nesting import takes
-from oaccdepth.commands.shared.reading import read_options
-from oaccdepth.options import BatchOptions, EstimateOptions, ReadOptions
+from oaccdepth.options import BatchOptions, EstimateOptions, ReadOptions, WriteOptions
 
 if TYPE_CHECKING:
     from oaccdepth.batch import Job, Record, Summary
@@ -47,49 +44,7 @@ Root = Annotated[
     Path,
     typer.Argument(metavar="ROOT", help="Folder that holds light fields.", show_default=False),
 ]
-Include = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--include",
-        metavar="PATTERN",
-        help="Scenes to do, such as 'training/*'; repeat for more. Default: all.",
-        show_default=False,
-    ),
-]
-Exclude = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--exclude",
-        metavar="PATTERN",
-        help="Scenes to leave out; repeat for more.",
-        show_default=False,
-    ),
-]
-Limit = Annotated[
-    int | None,
-    typer.Option("--limit", metavar="N", min=1, help="Do the first N.", show_default=False),
-]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")]
-Redo = Annotated[bool, typer.Option("--overwrite", help="Do again what is done already.")]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs",
-        metavar="N",
-        min=1,
-        help="Processes; several GPUs are used in turn. Default: 1; with --ray, all there is.",
-        show_default=False,
-    ),
-]
-Ray = Annotated[
-    str | None,
-    typer.Option(
-        "--ray",
-        metavar="ADDRESS|auto|local",
-        help="Run on a Ray cluster; needs the extra 'ray'.",
-        show_default=False,
-    ),
-]
 SCORES = {"mse_100": "MSE\nx100", "badpix_0070": "BadPix\n0.07 %"}  # those in the table
 OnRecord = Callable[["Record"], None]
 Report = Callable[[str, str, float], None]
@@ -100,24 +55,17 @@ def register(app: typer.Typer) -> None:
     app.command()(batch)
 
 
-@takes(estimating=estimate_options, reading=read_options)
+@takes(options=BatchOptions, writing=WriteOptions, estimating=EstimateOptions, reading=ReadOptions)
 def batch(
     root: Root,
     output: Output,
-    include: Include = None,
-    exclude: Exclude = None,
-    limit: Limit = BatchOptions.limit,
     dry_run: DryRun = False,
-    redo: Redo = BatchOptions.redo,
-    jobs: Jobs = BatchOptions.jobs,
-    ray: Ray = BatchOptions.ray,
-    formats: Formats = None,
-    colormap: Colormap = BatchOptions.colormap,
-    colour_range: ColourRange = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
     *,
+    options: BatchOptions,
+    writing: WriteOptions,
     estimating: EstimateOptions,
     reading: ReadOptions,
 ) -> None:
@@ -128,21 +76,10 @@ def batch(
     when it is started again. One that fails does not stop the others: exit code 1 at the end.
     """
     configure_logging(quiet, verbose)
-    options = BatchOptions(
-        include=tuple(include or ()),
-        exclude=tuple(exclude or ()),
-        limit=limit,
-        redo=redo,
-        jobs=jobs,
-        ray=ray,
-        formats=tuple(formats or ()),
-        colormap=colormap,
-        value_range=parse_range(colour_range, "--range") if colour_range else None,
-    )
     if dry_run:
-        _plan(root, output, options, reading, estimating, as_json)
+        _plan(root, output, options, reading, estimating, writing, as_json)
     else:
-        _run(root, output, options, reading, estimating, as_json, quiet)
+        _run(root, output, options, reading, estimating, writing, as_json, quiet)
 
 
 def _plan(
@@ -151,11 +88,12 @@ def _plan(
     options: BatchOptions,
     reading: ReadOptions,
     estimating: EstimateOptions,
+    writing: WriteOptions,
     as_json: bool,
 ) -> None:
     from oaccdepth.batch import plan_batch
 
-    _print_plan(plan_batch(root, output, options, reading, estimating), as_json)
+    _print_plan(plan_batch(root, output, options, reading, estimating, writing), as_json)
 
 
 def _run(
@@ -164,6 +102,7 @@ def _run(
     options: BatchOptions,
     reading: ReadOptions,
     estimating: EstimateOptions,
+    writing: WriteOptions,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -176,6 +115,7 @@ def _run(
             options,
             reading,
             estimating,
+            writing,
             on_start=on_start,
             report=report,
             on_record=on_record,

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from oaccdepth.commands.shared import AsJson, Device, Quiet, progress_bar, results
+from oaccdepth.commands.shared import AsJson, Quiet, progress_bar, results
+from oaccdepth.commands.shared.nesting import takes
+from oaccdepth.options import EstimateOptions
 
 if TYPE_CHECKING:
     from oaccdepth.benchmark import Benchmark
@@ -22,15 +24,17 @@ def register(app: typer.Typer) -> None:
     app.command()(benchmark)
 
 
+@takes(estimating=(EstimateOptions, "device"))
 def benchmark(
     preset: Annotated[
         list[str] | None,
         typer.Option("--preset", metavar="NAME", help="fast or paper; both if not given."),
     ] = None,
     size: Annotated[int, typer.Option("--size", min=32, help="Side of the views in px.")] = 512,
-    device: Device = "auto",
     as_json: AsJson = False,
     quiet: Quiet = False,
+    *,
+    estimating: EstimateOptions,
 ) -> None:
     """Measure seconds and memory of every stage, and count the arithmetic.
 
@@ -41,8 +45,8 @@ def benchmark(
 
     presets = preset or list(PRESETS)
     with progress_bar(quiet) as report:
-        measured = run_benchmark(presets, size, device, report)
-        construction = compare_cost_construction(min(size, 128), device)
+        measured = run_benchmark(presets, size, estimating.device, report)
+        construction = compare_cost_construction(min(size, 128), estimating.device)
     if as_json:
         content = {"benchmarks": [asdict(one) for one in measured], "construction": construction}
         typer.echo(json.dumps(content, indent=2))

@@ -19,7 +19,6 @@ from oaccdepth.commands.shared import (
 )
 from oaccdepth.commands.shared.estimating import print_notes
 from oaccdepth.commands.shared.nesting import takes
-from oaccdepth.commands.shared.reading import read_options
 from oaccdepth.options import ReadOptions
 
 ConvertedTo = Annotated[
@@ -45,7 +44,7 @@ def register(app: typer.Typer) -> None:
     app.command()(convert)
 
 
-@takes(reading=read_options)
+@takes(reading=ReadOptions)
 def convert(
     path: Input,
     output: ConvertedTo,

@@ -11,15 +11,14 @@ import typer
 
 from oaccdepth.commands.shared import (
     AsJson,
-    Device,
     Overwrite,
     Quiet,
     Verbose,
-    Weights,
     configure_logging,
     progress_bar,
 )
 from oaccdepth.commands.shared.estimating import print_notes, write_page
+from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.options import EstimateOptions
 
 if TYPE_CHECKING:
@@ -35,16 +34,17 @@ def register(app: typer.Typer) -> None:
     app.command()(demo)
 
 
+@takes(estimating=(EstimateOptions, "weights", "device"))
 def demo(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="OUT", help="Where to write.")
     ] = FOLDER,
     overwrite: Overwrite = False,
-    weights: Weights = EstimateOptions.weights,
-    device: Device = EstimateOptions.device,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
+    *,
+    estimating: EstimateOptions,
 ) -> None:
     """Try everything, without any data.
 
@@ -56,15 +56,15 @@ def demo(
     from oaccdepth.rendering import synthetic
 
     configure_logging(quiet, verbose)
-    options = EstimateOptions(
-        weights=weights, device=device, keep_masks=True, keep_passes=True, keep_evidence=True
-    )
+    options = replace(estimating, keep_masks=True, keep_passes=True, keep_evidence=True)
     settings: dict[str, Any] = {"formats": list(writers.FORMATS), "overwrite": overwrite}
     with writers.not_left_empty(output), progress_bar(quiet) as progress:
         writers.prepare(
             output, camera=synthetic.DEMO_CAMERA, beside=[writers.VIEWER_FILE], **settings
         )
-        network = inference.load_network(weights, device)  # or say at once what is wrong
+        network = inference.load_network(
+            options.weights, options.device
+        )  # or say at once what is wrong
         progress("rendering", 0.0)
         scene = synthetic.demo_scene()
         # what `view` and `figure` look for beside the result

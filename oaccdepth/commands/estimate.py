@@ -16,44 +16,19 @@ from oaccdepth.commands.shared import (
     Quiet,
     Verbose,
     configure_logging,
-    parse_range,
     progress_bar,
 )
 from oaccdepth.commands.shared.estimating import (
     describe,
-    estimate_options,
     print_message,
     print_notes,
     write_page,
 )
 from oaccdepth.commands.shared.nesting import takes
-from oaccdepth.commands.shared.reading import read_options
-from oaccdepth.options import EstimateOptions, ReadOptions
+from oaccdepth.options import EstimateOptions, ReadOptions, WriteOptions
 
 if TYPE_CHECKING:
     from oaccdepth.disparity import DisparityMap
-
-Formats = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--format",
-        metavar="npy|png16|depth|ply",
-        help="A further file, besides PFM and pictures; repeat for more.",
-        show_default=False,
-    ),
-]
-Colormap = Annotated[
-    str, typer.Option("--colormap", metavar="NAME", help="Colours of disparity.png.")
-]
-ColourRange = Annotated[
-    str | None,
-    typer.Option(
-        "--range",
-        metavar="MIN:MAX",
-        help="Disparities at the ends of the colour bar, in px. Default: what occurs.",
-        show_default=False,
-    ),
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -61,19 +36,17 @@ def register(app: typer.Typer) -> None:
     app.command()(estimate)
 
 
-@takes(estimating=estimate_options, reading=read_options)
+@takes(writing=WriteOptions, estimating=EstimateOptions, reading=ReadOptions)
 def estimate(
     path: Input,
     output: Output,
     overwrite: Overwrite = False,
-    formats: Formats = None,
-    colormap: Colormap = "viridis",
-    colour_range: ColourRange = None,
     view: Annotated[bool, typer.Option("--view", help="Also write an interactive page.")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
     *,
+    writing: WriteOptions,
     estimating: EstimateOptions,
     reading: ReadOptions,
 ) -> None:
@@ -86,11 +59,10 @@ def estimate(
 
     configure_logging(quiet, verbose)
     options = replace(estimating, keep_masks=view, keep_passes=view, keep_evidence=view)
-    value_range = parse_range(colour_range, "--range") if colour_range else None
     light_field = readers.read(path, reading)
     settings: dict[str, Any] = {
-        "formats": formats or (),
-        "colormap": colormap,
+        "formats": writing.formats,
+        "colormap": writing.colormap,
         "overwrite": overwrite,
     }
     with writers.not_left_empty(output), progress_bar(quiet) as progress:
@@ -103,7 +75,7 @@ def estimate(
         written = writers.write(
             result,
             output,
-            value_range=value_range,
+            value_range=writing.value_range,
             centre=light_field.centre,
             beside=beside,
             **settings,

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from oaccdepth.commands.shared import Overwrite, Weights, messages, parse_pair
+from oaccdepth.commands.shared import Overwrite, messages
+from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.errors import OutputExists
-from oaccdepth.options import EstimateOptions
+from oaccdepth.options import EstimateOptions, parse_pair
 
 
 def register(app: typer.Typer) -> None:
@@ -17,9 +18,9 @@ def register(app: typer.Typer) -> None:
     app.command()(export)
 
 
+@takes(estimating=(EstimateOptions, "weights"))
 def export(
     file: Annotated[Path, typer.Argument(metavar="FILE.onnx", help="The file to write.")],
-    weights: Weights = EstimateOptions.weights,
     tile: Annotated[int, typer.Option("--tile", min=16, help="Side of a tile in px.")] = 128,
     grid: Annotated[
         str, typer.Option("--grid", metavar="UxV", help="Views, 3x3 up to 9x9.")
@@ -28,6 +29,8 @@ def export(
         int | None, typer.Option("--iterations", min=1, help="Passes; as trained if not given.")
     ] = None,
     overwrite: Overwrite = False,
+    *,
+    estimating: EstimateOptions,
 ) -> None:
     """Write the network for one tile as ONNX; needs the extra `onnx`.
 
@@ -39,7 +42,7 @@ def export(
 
     if file.exists() and not overwrite:
         raise OutputExists(f"{file}: is already there. Pass --overwrite to replace it.")
-    network, _ = checkpoint.load(checkpoint.find_weights(weights))
+    network, _ = checkpoint.load(checkpoint.find_weights(estimating.weights))
     pair = parse_pair(grid, "--grid")
     export_onnx(network, file, tile=tile, grid=pair, iterations=iterations)
     messages().print(f"{file}: {file.stat().st_size / 1e6:.1f} MB, tiles of {tile} px.")

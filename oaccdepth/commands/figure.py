@@ -13,10 +13,9 @@ from oaccdepth.commands.shared import (
     Quiet,
     Verbose,
     configure_logging,
-    parse_range,
     progress_bar,
 )
-from oaccdepth.commands.shared.estimating import estimate_options, print_notes
+from oaccdepth.commands.shared.estimating import print_notes
 from oaccdepth.commands.shared.looking import (
     LightFieldPath,
     Loading,
@@ -25,9 +24,8 @@ from oaccdepth.commands.shared.looking import (
     check_output,
 )
 from oaccdepth.commands.shared.nesting import takes
-from oaccdepth.commands.shared.reading import read_options
 from oaccdepth.errors import InvalidOption
-from oaccdepth.options import EstimateOptions, Range, ReadOptions
+from oaccdepth.options import EstimateOptions, Range, ReadOptions, parse_range
 
 PanelNames = Annotated[
     list[str] | None,
@@ -87,7 +85,7 @@ def register(app: typer.Typer) -> None:
     app.command()(figure)
 
 
-@takes(estimating=estimate_options, reading=read_options)
+@takes(estimating=EstimateOptions, reading=ReadOptions)
 def figure(
     path: ResultOrInput,
     output: FigureFile,

@@ -10,17 +10,14 @@ import typer
 
 from oaccdepth.commands.shared import (
     AsJson,
-    Device,
     Input,
     Quiet,
     Verbose,
-    Weights,
     configure_logging,
     plural,
     progress_bar,
 )
 from oaccdepth.commands.shared.nesting import takes
-from oaccdepth.commands.shared.reading import read_options
 from oaccdepth.errors import InvalidLightField
 from oaccdepth.options import EstimateOptions, ReadOptions
 
@@ -41,15 +38,14 @@ def register(app: typer.Typer) -> None:
     app.command()(info)
 
 
-@takes(reading=read_options)
+@takes(estimating=(EstimateOptions, "weights", "device"), reading=ReadOptions)
 def info(
     path: Input,
-    weights: Weights = EstimateOptions.weights,
-    device: Device = EstimateOptions.device,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
     *,
+    estimating: EstimateOptions,
     reading: ReadOptions,
 ) -> None:
     """Say what a light field is, by what it was recognised, and what `estimate` would take."""
@@ -59,11 +55,11 @@ def info(
     configure_logging(quiet, verbose)
     # Before the first line of progress: an error is to be the only line.
     light_field = readers.read(path, reading)
-    network = inference.load_network(weights, device)
+    network = inference.load_network(estimating.weights, estimating.device)
     with progress_bar(quiet or as_json) as progress:
         progress("measuring", 0.0)
         facts = _describe(light_field)
-        facts |= _plan(light_field, EstimateOptions(weights=weights, device=device), network)
+        facts |= _plan(light_field, estimating, network)
     if as_json:
         typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
     else:

@@ -23,12 +23,10 @@ from oaccdepth.commands.shared import (
 )
 from oaccdepth.commands.shared.estimating import (
     describe,
-    estimate_options,
     print_message,
     print_notes,
 )
 from oaccdepth.commands.shared.nesting import takes
-from oaccdepth.commands.shared.reading import read_options
 from oaccdepth.errors import InvalidOption
 from oaccdepth.options import EstimateOptions, ReadOptions
 
@@ -44,7 +42,7 @@ def register(app: typer.Typer) -> None:
     app.command()(masks)
 
 
-@takes(estimating=estimate_options, reading=read_options)
+@takes(estimating=EstimateOptions, reading=ReadOptions)
 def masks(
     path: Input,
     output: Output,

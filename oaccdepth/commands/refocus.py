@@ -11,7 +11,6 @@ from oaccdepth.commands.shared import Input, Overwrite, Quiet, Verbose, configur
 from oaccdepth.commands.shared.estimating import print_notes
 from oaccdepth.commands.shared.looking import check_output
 from oaccdepth.commands.shared.nesting import takes
-from oaccdepth.commands.shared.reading import read_options
 from oaccdepth.errors import InvalidOption
 from oaccdepth.options import ReadOptions
 
@@ -59,7 +58,7 @@ def register(app: typer.Typer) -> None:
     app.command()(refocus)
 
 
-@takes(reading=read_options)
+@takes(reading=ReadOptions)
 def refocus(
     path: Input,
     output: PictureFile,

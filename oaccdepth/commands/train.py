@@ -11,9 +11,9 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from oaccdepth.commands.shared import Device, Quiet, Verbose, configure_logging, messages
+from oaccdepth.commands.shared import Quiet, Verbose, configure_logging, messages
 from oaccdepth.commands.shared.nesting import takes
-from oaccdepth.options import TrainOptions
+from oaccdepth.options import EstimateOptions, TrainOptions
 
 Report = Callable[[dict[str, float]], None]
 
@@ -25,70 +25,7 @@ def register(app: typer.Typer) -> None:
     app.command()(train)
 
 
-def train_options(
-    preset: Annotated[
-        str, typer.Option(metavar="fast|paper", help="Which network.")
-    ] = TrainOptions.preset,
-    minutes: Annotated[
-        float | None, typer.Option(min=0.01, help="How long, over all sessions of the run.")
-    ] = TrainOptions.minutes,
-    steps: Annotated[
-        int | None, typer.Option(min=1, help="How many steps, instead of --minutes.")
-    ] = TrainOptions.steps,
-    initial: Annotated[
-        str | None,
-        typer.Option("--initial", metavar="NAME|FILE", help="Weights to begin with."),
-    ] = TrainOptions.initial,
-    batch: Annotated[int, typer.Option(min=1, help="Patches a step.")] = TrainOptions.batch,
-    patch: Annotated[int, typer.Option(min=16, help="Side of a patch in px.")] = TrainOptions.patch,
-    learning_rate: Annotated[
-        float, typer.Option(min=0.0, help="At the end of the warm-up.")
-    ] = TrainOptions.learning_rate,
-    iterations: Annotated[
-        int, typer.Option(min=1, help="Passes in training.")
-    ] = TrainOptions.iterations,
-    first_pass_share: Annotated[
-        float,
-        typer.Option(min=0.0, max=1.0, help="Share of the schedule with the first pass alone."),
-    ] = TrainOptions.first_pass_share,
-    synthetic: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Share of rendered patches.")
-    ] = TrainOptions.synthetic,
-    full_size: Annotated[
-        float,
-        typer.Option(
-            min=0.0, max=1.0, help="Share of the others that are not sub-sampled, by 2 or 3."
-        ),
-    ] = TrainOptions.full_size,
-    part: Annotated[
-        str,
-        typer.Option(
-            metavar="edges|refinement",
-            help="Train this part of `fast` alone, on what the others make of whole scenes, which "
-            "is computed first: many times as many patches. Needs --initial.",
-            show_default=False,
-        ),
-    ] = TrainOptions.part,
-    freeze_norms: Annotated[
-        bool,
-        typer.Option("--freeze-norms", help="Leave the batch norms' statistics as --initial has."),
-    ] = TrainOptions.freeze_norms,
-    validate_steps: Annotated[
-        int, typer.Option(min=0, help="Steps between validations; 0: only at the end.")
-    ] = TrainOptions.validate_steps,
-    checkpoint_minutes: Annotated[
-        float, typer.Option(min=0.0, help="Minutes between checkpoints.")
-    ] = TrainOptions.checkpoint_minutes,
-    workers: Annotated[
-        int, typer.Option(min=0, help="Processes that prepare patches.")
-    ] = TrainOptions.workers,
-    seed: Annotated[int, typer.Option(help="Of patches and first weights.")] = TrainOptions.seed,
-) -> TrainOptions:
-    """How to train, from what was typed."""
-    return TrainOptions(**locals())  # the same names
-
-
-@takes(options=train_options)
+@takes(options=TrainOptions, estimating=(EstimateOptions, "device"))
 def train(
     data: Annotated[
         Path,
@@ -109,11 +46,11 @@ def train(
         Path | None,
         typer.Option(metavar="DATA", help="Scenes to score on; the best weights are kept."),
     ] = None,
-    device: Device = "auto",
     quiet: Quiet = False,
     verbose: Verbose = False,
     *,
     options: TrainOptions,
+    estimating: EstimateOptions,
 ) -> None:
     """Train a network on scenes with ground truth.
 
@@ -130,7 +67,7 @@ def train(
             output,
             options,
             validation=validation,
-            device=device,
+            device=estimating.device,
             resume=resume,
             report=report,
         )

@@ -9,10 +9,9 @@ from typing import Annotated
 import typer
 
 from oaccdepth.commands.shared import Overwrite, Quiet, Verbose, configure_logging, progress_bar
-from oaccdepth.commands.shared.estimating import estimate_options, print_notes
+from oaccdepth.commands.shared.estimating import print_notes
 from oaccdepth.commands.shared.looking import LightFieldPath, Loading, ResultOrInput, check_output
 from oaccdepth.commands.shared.nesting import takes
-from oaccdepth.commands.shared.reading import read_options
 from oaccdepth.options import EstimateOptions, ReadOptions
 
 
@@ -21,7 +20,7 @@ def register(app: typer.Typer) -> None:
     app.command()(view)
 
 
-@takes(estimating=estimate_options, reading=read_options)
+@takes(estimating=EstimateOptions, reading=ReadOptions)
 def view(
     path: ResultOrInput,
     output: Annotated[

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from types import ModuleType
 
-from oaccdepth.errors import InvalidLightField, InvalidOption, UnknownFormat, UnreadableFile
+from oaccdepth.errors import InvalidLightField, UnknownFormat, UnreadableFile
 from oaccdepth.lightfield import FloatArray, LightField
 from oaccdepth.options import ReadOptions
 from oaccdepth.readers import (
@@ -43,7 +43,6 @@ READERS: tuple[ModuleType, ...] = (
     mosaic,
 )
 REFUSED: tuple[ModuleType, ...] = (lytro_raw, quilt)  # recognised, to say what to do instead
-ORDERS = ("rows", "columns", "serpentine", "serpentine-columns")
 
 __all__ = ["READERS", "REFUSED", "find", "read", "read_ground_truth"]
 
@@ -57,7 +56,6 @@ def read(path: Path | str, options: ReadOptions = ReadOptions()) -> LightField:
         One sentence on what is wrong, what was expected and what to do.
     """
     path = Path(path)
-    _check_options(options)
     reader = choose_reader(path, options)
     grid = reader.open_grid(path, options)
     return assemble(hci.scene_folder(path), grid, options, reader.NAME)
@@ -123,10 +121,3 @@ def _unknown(path: Path) -> UnknownFormat | InvalidLightField:
     return UnknownFormat(
         f"{path}: not a light field that we know. See oaccdepth formats for what is recognised."
     )
-
-
-def _check_options(options: ReadOptions) -> None:
-    if options.order is not None and options.order not in ORDERS:
-        raise InvalidOption(f"--order {options.order}: expected one of {', '.join(ORDERS)}.")
-    if options.stride < 1:
-        raise InvalidOption(f"--stride {options.stride}: expected 1 or more.")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from oaccdepth.errors import InvalidLightField, InvalidOption
+from oaccdepth.errors import InvalidLightField
 from oaccdepth.lightfield import Array, BoolArray, Camera, FloatArray, LightField, as_grey
 from oaccdepth.options import ReadOptions
 from oaccdepth.readers import orientation, values
@@ -250,8 +250,6 @@ def _apply_gamma(views: Array, grid: ViewGrid, options: ReadOptions) -> list[str
         note = f"Dark, linear values: display gamma {gamma:g} applied (--gamma 1 keeps them)."
     else:
         note = f"Display gamma {gamma:g} applied, as asked."
-    if not 0.1 <= gamma <= 10:
-        raise InvalidOption(f"--gamma {gamma:g}: expected a number from 0.1 to 10, such as 2.2.")
     if gamma == 1:
         return []
     values.apply_gamma(views, gamma)

@@ -10,7 +10,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from oaccdepth.errors import InvalidLightField, InvalidOption, UnreadableFile
+from oaccdepth.errors import InvalidLightField, UnreadableFile
 from oaccdepth.lightfield import Array, Camera, FloatArray, as_grey
 from oaccdepth.options import Range, ReadOptions
 from oaccdepth.readers import decoding, values
@@ -41,8 +41,6 @@ def open_picture(
     path: Path, options: ReadOptions, layout: str | None, shape: tuple[int, int] | None
 ) -> ViewGrid:
     """Open a picture whose layout and grid may be known from its name."""
-    if options.layout is not None and options.layout not in LAYOUTS:
-        raise InvalidOption(f"--layout {options.layout}: expected mosaic or lenslet.")
     header = decoding.read_header(path)
     load_picture = _loaded_once(path)
     if header.description:

@@ -32,7 +32,7 @@ from oaccdepth.batch.crew import IN_FLIGHT, ProcessWorker
 from oaccdepth.batch.job import Settings, fingerprint
 from oaccdepth.errors import InvalidCheckpoint, InvalidOption, UnreadableFile, UnwritableOutput
 from oaccdepth.files.pfm import read_pfm
-from oaccdepth.options import BatchOptions, EstimateOptions
+from oaccdepth.options import BatchOptions, EstimateOptions, WriteOptions
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def change_reading(root, settings):
 
 
 def change_colours(root, settings):
-    return replace(settings, colormap="magma"), None
+    return replace(settings, writing=WriteOptions(colormap="magma")), None
 
 
 def remove_a_file(root, settings):
@@ -196,7 +196,7 @@ def test_redo(root, settings):
 
 
 def test_further_formats_of_an_earlier_run_go(root, settings):
-    run(root, replace(settings, formats=("npy",)))
+    run(root, replace(settings, writing=WriteOptions(formats=("npy",))))
     assert (settings.output / "town" / "disparity.npy").exists()
     run(root, settings)
     assert not (settings.output / "town" / "disparity.npy").exists()

@@ -264,11 +264,11 @@ def test_depth_without_a_camera(run, copy, weights_file, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--precision fp8", "--precision fp8: expected fp32, fp16, bf16."),
+        ("--precision fp8", "--precision fp8: expected fp32, fp16 or bf16."),
         ("--disparity-range 3", "--disparity-range 3: expected MIN:MAX, such as -2:1.5."),
         (
             "--disparity-range 3:-3",
-            "--disparity-range 3:-3: expected MIN:MAX, such as -2:1.5.",
+            "--disparity-range 3:-3: the ends are reversed. Use --disparity-range -3:3.",
         ),
         ("--range nan:1", "--range nan:1: expected MIN:MAX, such as -2:1.5."),
         ("--range -inf:1", "--range -inf:1: expected MIN:MAX, such as -2:1.5."),
@@ -288,4 +288,4 @@ def test_settings_that_cannot_be_met(run, scene_folder, weights_file, tmp_path, 
 
 def test_wrong_usage_is_exit_code_2(run, scene_folder, tmp_path):
     assert run("estimate", scene_folder).exit_code == 2  # no --output
-    assert run("estimate", scene_folder, "-o", tmp_path, "--tile", 0).exit_code == 2
+    assert run("estimate", scene_folder, "-o", tmp_path, "--tile", "big").exit_code == 2

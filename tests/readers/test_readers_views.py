@@ -125,10 +125,10 @@ def test_the_central_views_are_used(tmp_path, shape, options, rows, columns, not
             "Use a smaller stride.",
         ),
         ({"stride": 0}, "--stride 0: expected 1 or more."),
-        ({"gamma": 0.0}, "--gamma 0: expected a number from 0.1 to 10, such as 2.2."),
+        ({"gamma": 0.0}, "--gamma 0.0: expected 0.1 to 10."),
         (
             {"order": "spiral"},
-            "--order spiral: expected one of rows, columns, serpentine, serpentine-columns.",
+            "--order spiral: expected rows, columns, serpentine or serpentine-columns.",
         ),
     ],
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,9 +20,6 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from oaccdepth.errors import InvalidOption
-from oaccdepth.options import Range
-
 ReportProgress = Callable[[str, float], None]  # what is going on, and how much of it is done (0..1)
 
 Input = Annotated[
@@ -39,13 +35,6 @@ Output = Annotated[
     Path, typer.Option("--output", "-o", metavar="OUT", help="Where to write.", show_default=False)
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")]
-Weights = Annotated[
-    str,
-    typer.Option("--weights", metavar="NAME|FILE", help="Bundled weights, or a .safetensors file."),
-]
-Device = Annotated[
-    str, typer.Option("--device", metavar="DEVICE", help="auto, cpu, cuda, cuda:N or mps.")
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say what is going on.")]
@@ -59,26 +48,6 @@ def messages() -> Console:
 def results() -> Console:
     """Where results go: stdout."""
     return Console(highlight=False)
-
-
-def parse_pair(text: str, option: str) -> tuple[int, int]:
-    """'9x9' as (9, 9)."""
-    rows, _, columns = text.lower().partition("x")
-    if not (rows.isdecimal() and columns.isdecimal() and int(rows) > 0 and int(columns) > 0):
-        raise InvalidOption(f"{option} {text}: expected ROWSxCOLUMNS, such as 9x9.")
-    return int(rows), int(columns)
-
-
-def parse_range(text: str, option: str) -> Range:
-    """'-2:1.5' as (-2.0, 1.5)."""
-    low, _, high = text.partition(":")
-    try:
-        result = float(low), float(high)
-    except ValueError:
-        result = (0.0, 0.0)
-    if not -math.inf < result[0] < result[1] < math.inf:
-        raise InvalidOption(f"{option} {text}: expected MIN:MAX, such as -2:1.5.")
-    return result
 
 
 class _ToStderr(logging.Handler):

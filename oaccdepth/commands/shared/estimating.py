@@ -1,87 +1,17 @@
-"""The options of every command that estimates disparity, and what such a command says meanwhile."""
+"""What every command that estimates disparity prints, and the page that it may write."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from oaccdepth.commands.shared import Device, Weights, messages, parse_range
-from oaccdepth.errors import InvalidOption
-from oaccdepth.options import EstimateOptions
+from oaccdepth.commands.shared import messages
 from oaccdepth.writers import VIEWER_FILE
 
 if TYPE_CHECKING:
     from oaccdepth.disparity import DisparityMap
     from oaccdepth.lightfield import FloatArray, LightField
-
-PANEL = "Estimating"
-PRECISIONS = ("fp32", "fp16", "bf16")
-
-Iterations = Annotated[
-    int | None,
-    typer.Option(
-        "--iterations",
-        metavar="N",
-        min=1,
-        help="Passes; every pass after the first knows what is hidden. "
-        "Default: what the weights were made for.",
-        rich_help_panel=PANEL,
-        show_default=False,
-    ),
-]
-Tile = Annotated[
-    int | None,
-    typer.Option(
-        "--tile",
-        metavar="PX",
-        min=16,
-        help="Side of the tiles; smaller needs less memory. Default: what suits the device.",
-        rich_help_panel=PANEL,
-        show_default=False,
-    ),
-]
-Precision = Annotated[
-    str,
-    typer.Option(
-        "--precision", help="fp32, fp16 or bf16; the last two on GPUs.", rich_help_panel=PANEL
-    ),
-]
-DisparityRange = Annotated[
-    str,
-    typer.Option(
-        "--disparity-range",
-        metavar="auto|MIN:MAX",
-        help="Disparities to search, in px; auto: what the files say, or else estimated.",
-        rich_help_panel=PANEL,
-    ),
-]
-
-
-def estimate_options(
-    weights: Weights = EstimateOptions.weights,
-    device: Device = EstimateOptions.device,
-    iterations: Iterations = EstimateOptions.iterations,
-    tile: Tile = EstimateOptions.tile,
-    precision: Precision = EstimateOptions.precision,
-    disparity_range: DisparityRange = "auto",
-) -> EstimateOptions:
-    """How to estimate, from what was typed."""
-    if precision not in PRECISIONS:
-        raise InvalidOption(f"--precision {precision}: expected {', '.join(PRECISIONS)}.")
-    searched = (
-        None if disparity_range == "auto" else parse_range(disparity_range, "--disparity-range")
-    )
-    return EstimateOptions(
-        weights=weights,
-        device=device,
-        iterations=iterations,
-        tile=tile,
-        precision=precision,
-        disparity_range=searched,
-    )
 
 
 def describe(light_field: LightField) -> str:

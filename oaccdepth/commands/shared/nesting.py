@@ -1,40 +1,45 @@
-"""Groups of options that several commands take, declared once."""
+"""The declarations of `options` -> parameters of a command, as Typer wants them."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from oaccdepth.options import Declared, declarations
 
 Command = Callable[..., None]
+Group = (
+    type[Declared] | tuple[Any, ...]
+)  # options, or options and the names of some of their fields
+Parameters = dict[str, inspect.Parameter]
 
 
-def takes(**groups: Callable[..., Any]) -> Callable[[Command], Command]:
-    """Replace parameters of a command by the options of functions that make their values.
+def takes(**groups: Group) -> Callable[[Command], Command]:
+    """Replace parameters of a command by the options that make their values.
 
-    `@takes(reading=read_options)` gives the command the options that `read_options` declares, and
-    its parameter `reading` what that function returns. Typer builds its interface from a function's
-    signature and cannot nest one in another; twenty options in nine commands would be declared
-    over and over otherwise.
+    `@takes(reading=ReadOptions)` gives the command every option that `ReadOptions` declares, and
+    its parameter `reading` the object. `(EstimateOptions, "weights", "device")` takes these alone.
+    Typer builds its interface from a function's signature and cannot nest one in another.
     """
 
     def decorate(command: Command) -> Command:
         own = dict(inspect.signature(command, eval_str=True).parameters)
-        for name in groups:
-            if name not in own:
+        options: dict[str, Parameters] = {}
+        for name, group in groups.items():
+            if own.pop(name, None) is None:
                 raise TypeError(f"{command.__name__} has no parameter {name!r}")
-            del own[name]
-        options = {
-            name: dict(inspect.signature(collect, eval_str=True).parameters)
-            for name, collect in groups.items()
-        }
+            kind, *chosen = group if isinstance(group, tuple) else (group,)
+            options[name] = _parameters(kind, chosen)
 
         @wraps(command)
         def wrapper(**values: Any) -> None:
             collected = {
-                name: collect(**{option: values.pop(option) for option in options[name]})
-                for name, collect in groups.items()
+                name: _collect(group, {option: values.pop(option) for option in options[name]})
+                for name, group in groups.items()
             }
             command(**values, **collected)
 
@@ -49,3 +54,48 @@ def takes(**groups: Callable[..., Any]) -> Callable[[Command], Command]:
         return wrapper
 
     return decorate
+
+
+def _parameters(options: type[Declared], chosen: list[str]) -> Parameters:
+    """One parameter for each declared field, or for the chosen ones."""
+    hints, result = get_type_hints(options), {}
+    for name, (flag, declared) in declarations(options).items():
+        if chosen and name not in chosen:
+            continue
+        default = getattr(options, name)
+        setting = typer.Option(
+            f"{flag}/--no-{flag[2:]}" if default is True else flag,
+            help=declared.help,
+            metavar=declared.metavar,
+            rich_help_panel=options.panel,
+            show_default=default not in (None, "", ()),
+        )
+        kind = _typed(hints[name], declared.parse is not None)
+        result[name] = inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None if declared.parse or default == () else default,
+            annotation=Annotated[kind, setting],
+        )
+    return result
+
+
+def _typed(hint: Any, is_parsed: bool) -> Any:
+    """The type as Typer reads it: text for what is parsed, a list for what may be repeated."""
+    if is_parsed:
+        return str | None
+    return list[str] | None if hint == tuple[str, ...] else hint
+
+
+def _collect(group: Group, values: dict[str, Any]) -> Declared:
+    """What was typed, as the object; where nothing was, the default stays."""
+    options = group[0] if isinstance(group, tuple) else group
+    declared, typed = declarations(options), {}
+    for name, value in values.items():
+        flag, one = declared[name]
+        if value is not None and one.parse is not None:
+            value = one.parse(value, flag)
+        if value is not None:
+            typed[name] = tuple(value) if isinstance(value, list) else value
+    result: Declared = options(**typed)
+    return result
