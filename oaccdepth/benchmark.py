@@ -26,8 +26,7 @@ from oaccdepth.networks import checkpoint
 from oaccdepth.networks.fast import FastNet
 from oaccdepth.networks.paper import OACCNet, occlusion_mask
 from oaccdepth.options import EstimateOptions
-
-ReportProgress = Callable[[str, float], None]
+from oaccdepth.progress import ReportProgress, ignore, share
 
 MACS_SIDE = 32  # px: arithmetic grows with the area, so a small picture tells it all
 STAGES = {  # attributes of the fast network to be timed, and what they do
@@ -67,20 +66,16 @@ def run_benchmark(
     presets: Sequence[str],
     side: int = 512,
     device: str = "auto",
-    progress: ReportProgress | None = None,
+    progress: ReportProgress = ignore,
 ) -> list[Benchmark]:
     """Time presets on a random light field of 9x9 views of side x side px."""
     torch_device = choose_device(device)
-    report = progress or (lambda stage, fraction: None)
     light_field = random_light_field(side)
     results = []
     for number, preset in enumerate(presets):
         loaded = load_preset(preset, torch_device)
-
-        def report_preset(_: str, fraction: float, at: int = number, name: str = preset) -> None:
-            report(name, (at + fraction) / len(presets))
-
-        results.append(measure(preset, loaded, light_field, torch_device, report_preset))
+        report = share(progress, number / len(presets), (number + 1) / len(presets))
+        results.append(measure(preset, loaded, light_field, torch_device, report))
     return results
 
 

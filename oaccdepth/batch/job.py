@@ -27,14 +27,14 @@ from oaccdepth.errors import OaccDepthError
 from oaccdepth.evaluation import scores
 from oaccdepth.lightfield import LightField
 from oaccdepth.options import EstimateOptions, ReadOptions, WriteOptions
+from oaccdepth.progress import ReportProgress
 
 logger = logging.getLogger(__name__)
 
 BLOCK = 1 << 20  # bytes read at a time
 
 Report = Callable[[str, str, float], None]  # scene, what is going on, how much is done (0..1)
-Progress = Callable[[str, float], None]  # the same, of one scene
-Estimate = Callable[[LightField, Progress], DisparityMap]
+Estimate = Callable[[LightField, ReportProgress], DisparityMap]
 RunVersion = tuple[int, int, int] | None
 
 
@@ -74,7 +74,7 @@ def open_network(options: EstimateOptions) -> Estimate:
 
     network = inference.load_network(options.weights, options.device)
 
-    def estimate(light_field: LightField, progress: Progress) -> DisparityMap:
+    def estimate(light_field: LightField, progress: ReportProgress) -> DisparityMap:
         return inference.estimate(light_field, options, network=network, progress=progress)
 
     return estimate
@@ -224,7 +224,7 @@ class Pipeline:
             return self._estimate_and_write(job, light_field, made_from, partial(report, job.scene))
 
     def _estimate_and_write(
-        self, job: Job, light_field: LightField, made_from: dict[str, Any], progress: Progress
+        self, job: Job, light_field: LightField, made_from: dict[str, Any], progress: ReportProgress
     ) -> Record:
         settings = self._settings
         chosen = settings.writing
@@ -248,7 +248,7 @@ class Pipeline:
         return record
 
     def _in_network(
-        self, light_field: LightField, progress: Progress
+        self, light_field: LightField, progress: ReportProgress
     ) -> tuple[DisparityMap, dict[str, Any]]:
         """Wait for the network's thread; the result with the time and memory that it took."""
 

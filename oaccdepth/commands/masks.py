@@ -15,7 +15,6 @@ from oaccdepth.commands.shared import (
     Output,
     Overwrite,
     Quiet,
-    ReportProgress,
     Verbose,
     configure_logging,
     plural,
@@ -29,6 +28,7 @@ from oaccdepth.commands.shared.estimating import (
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.errors import InvalidOption
 from oaccdepth.options import EstimateOptions, ReadOptions
+from oaccdepth.progress import ReportProgress
 
 if TYPE_CHECKING:
     from oaccdepth.disparity import Provenance

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -20,7 +20,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-ReportProgress = Callable[[str, float], None]  # what is going on, and how much of it is done (0..1)
+from oaccdepth.progress import ReportProgress, ignore
 
 Input = Annotated[
     Path,
@@ -73,7 +73,7 @@ def progress_bar(quiet: bool = False) -> Iterator[ReportProgress]:
     """A bar with the time left on a terminal, a plain line per stage otherwise."""
     console = messages()
     if quiet:
-        yield lambda stage, fraction: None
+        yield ignore
     elif not console.is_terminal:
         yield _plain_lines(console)
     else:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oaccdepth.commands.shared import ReportProgress
 from oaccdepth.errors import InvalidOption, OutputExists
 from oaccdepth.options import EstimateOptions, ReadOptions
+from oaccdepth.progress import ReportProgress
 
 if TYPE_CHECKING:
     from oaccdepth.disparity import DisparityMap

@@ -1,0 +1,21 @@
+"""How far a long task is: one kind of callback for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+# What is going on ("reading"), and how much of the whole task is done, 0 to 1.
+ReportProgress = Callable[[str, float], None]
+
+
+def ignore(stage: str, fraction: float) -> None:
+    """Report to nobody."""
+
+
+def share(report: ReportProgress, start: float, end: float) -> ReportProgress:
+    """A callback for the part of a task that takes its progress from `start` to `end`."""
+
+    def report_part(stage: str, fraction: float) -> None:
+        report(stage, start + (end - start) * fraction)
+
+    return report_part
