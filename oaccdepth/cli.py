@@ -9,6 +9,7 @@ import typer
 import typer.core
 
 from oaccdepth.errors import OaccDepthError
+from oaccdepth.files.signals import exit_code, stop_cleanly
 from oaccdepth.version import __version__
 
 # In the order of the help page. A command's module offers `register(app)`, and imports what is
@@ -45,7 +46,7 @@ class Commands(typer.core.TyperGroup):
             raise typer.Exit(1) from error
         except KeyboardInterrupt as error:
             typer.echo("stopped.", err=True)
-            raise typer.Exit(130) from error
+            raise typer.Exit(exit_code(error)) from error
 
 
 app = typer.Typer(
@@ -86,4 +87,5 @@ for _name in COMMANDS:
 
 def main() -> None:
     """Entry point of the installed command."""
+    stop_cleanly()
     app(prog_name="oaccdepth")

@@ -30,7 +30,8 @@ from oaccdepth.batch.job import (
 from oaccdepth.batch.report import remove_report, write_report
 from oaccdepth.errors import InvalidOption, UnreadableFile, UnwritableOutput
 from oaccdepth.evaluation import scores
-from oaccdepth.files.atomic import remove_leftovers
+from oaccdepth.files.atomic import remove_leftovers, told
+from oaccdepth.files.signals import ENDING
 from oaccdepth.options import BatchOptions, EstimateOptions, ReadOptions, WriteOptions
 from oaccdepth.version import __version__
 
@@ -186,6 +187,8 @@ def run_jobs(
     writers.prepare(
         settings.output, formats=common, colormap=settings.writing.colormap, overwrite=True
     )
+    with told(settings.output):
+        settings.output.mkdir(parents=True, exist_ok=True)
     records: dict[str, Record] = {}
     with _claimed(settings.output):
         remove_leftovers(settings.output)
@@ -226,15 +229,16 @@ def _finish(jobs: Sequence[Job], records: Mapping[str, Record], settings: Settin
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Ctrl-C has no effect inside."""
-    if threading.current_thread() is not threading.main_thread():  # it arrives only there
+    """Signals that end a program have no effect inside."""
+    if threading.current_thread() is not threading.main_thread():  # they arrive only there
         yield
         return
-    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    previous = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 def _about(settings: Settings, not_reached: list[str]) -> dict[str, object]:

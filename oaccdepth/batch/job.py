@@ -220,8 +220,7 @@ class Pipeline:
         if earlier is not None:
             return earlier
         light_field = settings.read(job.source, settings.reading)
-        with writers.not_left_empty(job.folder):
-            return self._estimate_and_write(job, light_field, made_from, partial(report, job.scene))
+        return self._estimate_and_write(job, light_field, made_from, partial(report, job.scene))
 
     def _estimate_and_write(
         self, job: Job, light_field: LightField, made_from: dict[str, Any], progress: ReportProgress

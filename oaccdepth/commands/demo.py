@@ -58,7 +58,7 @@ def demo(
     configure_logging(quiet, verbose)
     options = replace(estimating, keep_masks=True, keep_passes=True, keep_evidence=True)
     settings: dict[str, Any] = {"formats": list(writers.FORMATS), "overwrite": overwrite}
-    with writers.not_left_empty(output), progress_bar(quiet) as progress:
+    with progress_bar(quiet) as progress:
         writers.prepare(
             output, camera=synthetic.DEMO_CAMERA, beside=[writers.VIEWER_FILE], **settings
         )
@@ -85,13 +85,16 @@ def _write_all(
 ) -> None:
     from oaccdepth import writers
 
-    assert result.masks is not None  # asked for by keep_masks
-    writers.write_scene(scene.light_field, output / SCENE, scene.disparity)
-    writers.write_masks(
-        {".": result.masks}, output / MASKS, made_with=result.made_with, overwrite=True
-    )
-    beside = write_page(output, scene.light_field, result, scene.disparity)
-    writers.write(result, output, centre=scene.light_field.centre, beside=beside, **settings)
+    masks = result.masks
+    assert masks is not None  # asked for by keep_masks
+
+    def write_beside(stage: Path) -> dict[str, str]:
+        writers.write_scene(scene.light_field, stage / SCENE, scene.disparity)
+        writers.write_masks({".": masks}, stage / MASKS, made_with=result.made_with)
+        return write_page(stage, scene.light_field, result, scene.disparity)
+
+    centre = scene.light_field.centre
+    writers.write(result, output, centre=centre, write_beside=write_beside, **settings)
 
 
 def _score(scene: SyntheticScene, result: DisparityMap) -> dict[str, float]:

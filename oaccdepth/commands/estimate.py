@@ -65,24 +65,24 @@ def estimate(
         "colormap": writing.colormap,
         "overwrite": overwrite,
     }
-    with writers.not_left_empty(output), progress_bar(quiet) as progress:
+    with progress_bar(quiet) as progress:
         pages = [writers.VIEWER_FILE] if view else []
         writers.prepare(output, camera=light_field.camera, beside=pages, **settings)
         result = inference.estimate(light_field, options, progress=progress)
         progress("writing", 1.0)
         truth = readers.read_ground_truth(path, reading) if view else None
-        beside = write_page(output, light_field, result, truth) if view else {}
         written = writers.write(
             result,
             output,
             value_range=writing.value_range,
             centre=light_field.centre,
-            beside=beside,
+            write_beside=lambda stage: (
+                write_page(stage, light_field, result, truth) if view else {}
+            ),
             **settings,
         )
     print_notes((*light_field.notes, *result.made_with.notes), quiet)
     print_message(f"{describe(light_field)}; {_how_it_went(result)}", quiet)
-    written += [output / name for name in beside]
     if as_json:
         content = json.loads((output / writers.RUN_FILE).read_text(encoding="utf-8"))
         typer.echo(json.dumps({"written": [str(file) for file in written], **content}, indent=2))

@@ -77,7 +77,7 @@ def masks(
         raise InvalidOption("--all-passes and --disparity exclude one another: choose one.")
     options = replace(estimating, keep_masks=True, keep_passes=all_passes)
     light_field = readers.read(path, reading)
-    with writers.not_left_empty(output), progress_bar(quiet) as progress:
+    with progress_bar(quiet) as progress:
         writers.prepare_masks(output, light_field.grid, overwrite=overwrite)
         if disparity is not None:
             passes, made_with = _implied(light_field, disparity)

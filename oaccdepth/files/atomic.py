@@ -1,17 +1,22 @@
-"""Output files that appear whole or not at all: a temporary name beside it, then a rename."""
+"""Output that appears whole or not at all, files and folders: written beside it, then renamed."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from oaccdepth.errors import OutputExists, UnwritableOutput
+from oaccdepth.errors import OaccDepthError, OutputExists, UnwritableOutput
+from oaccdepth.files.regular import walk
+from oaccdepth.files.signals import uninterrupted
 
 TEMPORARY = ".part"  # part of every temporary name, so that leftovers of a killed run are known
+LEFTOVER = re.compile(rf"\..+{re.escape(TEMPORARY)}\d+(\.\w+)?")
 
 
 @contextmanager
@@ -19,27 +24,91 @@ def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path with the same ending; rename it to `path` if all went well."""
     temporary = path.with_name(f".{path.stem}{TEMPORARY}{os.getpid()}{path.suffix}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.touch()
-        mode = temporary.stat().st_mode  # what the user's umask gives
-        yield temporary
-        os.chmod(temporary, mode)  # some libraries make files that only their owner may read
-        os.replace(temporary, path)
-    except OSError as error:
-        if isinstance(error, OutputExists | UnwritableOutput):
-            raise
-        raise UnwritableOutput(
-            f"{path}: cannot be written ({error.strerror or error}). "
-            "Choose another place with --output."
-        ) from error
+        with told(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.touch()
+            mode = temporary.stat().st_mode  # what the user's umask gives
+            yield temporary
+            os.chmod(temporary, mode)  # some libraries make files that only their owner may read
+            os.replace(temporary, path)
     finally:
         with suppress(OSError):  # mostly: it has been renamed
             temporary.unlink()
 
 
+@contextmanager
+def staged(folder: Path, last: str, clear: Callable[[], None] = lambda: None) -> Iterator[Path]:
+    """Yield an empty folder to write to; if all went well, its files become those of `folder`.
+
+    A new folder appears with all its files in one step. Into one that is there they are moved,
+    `last` at the end, after `clear()` has removed what they replace. Moving takes no room on the
+    disk, and signals wait until it is done.
+    """
+    new = _not_there(folder)
+    name = f"{TEMPORARY}{os.getpid()}"
+    stage = folder.with_name(f".{folder.name}{name}") if new else folder / f".result{name}"
+    try:
+        with told(folder):
+            _remove(stage)  # of a killed process that had our number
+            stage.mkdir(parents=True)
+        yield stage
+        with told(folder), uninterrupted():
+            clear()
+            _move(stage, folder, last)
+    except UnwritableOutput as error:
+        raise UnwritableOutput(str(error).replace(str(stage), str(folder))) from error
+    finally:
+        _remove(stage)
+        _remove_empty(new)
+
+
+def _move(stage: Path, folder: Path, last: str) -> None:
+    if not os.path.isdir(folder):
+        os.replace(stage, folder)
+        return
+    files = [path for path in walk(stage) if not path.is_dir()]
+    for path in sorted(files, key=lambda path: path == stage / last):
+        target = folder / path.relative_to(stage)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(path, target)
+
+
+def _not_there(folder: Path) -> list[Path]:
+    """The folder and those above it that do not exist yet, the innermost first."""
+    return [place for place in (folder, *folder.parents) if not os.path.lexists(place)]
+
+
+def _remove_empty(folders: Iterable[Path]) -> None:
+    for folder in folders:
+        with suppress(OSError):  # never made, or it holds something
+            folder.rmdir()
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Turn what the system says about an output into our error."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, OaccDepthError):
+            raise
+        raise UnwritableOutput(
+            f"{path}: cannot be written ({error.strerror or error}). "
+            "Choose another place with --output."
+        ) from error
+
+
 def remove_leftovers(folder: Path) -> None:
-    """Remove the temporary files of a run that was killed, at any depth of its folder."""
-    for path in folder.rglob(f".*{TEMPORARY}[0-9]*"):
+    """Remove what a killed run was writing, at any depth of its folder."""
+    for path in list(walk(folder)):
+        if LEFTOVER.fullmatch(path.name):
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
         with suppress(OSError):
             path.unlink()
 
@@ -56,7 +125,10 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def prepare_folder(folder: Path, names: Iterable[str], overwrite: bool) -> None:
-    """Make the folder; refuse if one of the files to be written is already there."""
+    """Check that files of these names can be written there; nothing is left behind.
+
+    Refuses if one of them is there already, and may not be replaced.
+    """
     # os.path, because Path.exists() raises for a place that may not even be looked at.
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise UnwritableOutput(f"{folder}: is a file, expected a folder. Choose another --output.")
@@ -67,11 +139,15 @@ def prepare_folder(folder: Path, names: Iterable[str], overwrite: bool) -> None:
             + (f" and {len(existing) - 1} more" if len(existing) > 1 else "")
             + ". Pass --overwrite to replace, or choose another --output."
         )
+    new = _not_there(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        is_writable = os.access(folder, os.W_OK)
     except OSError as error:
         raise UnwritableOutput(
             f"{folder}: cannot be created ({error.strerror}). Choose another --output."
         ) from error
-    if not os.access(folder, os.W_OK):
+    finally:
+        _remove_empty(new)
+    if not is_writable:
         raise UnwritableOutput(f"{folder}: cannot be written to. Choose another --output.")

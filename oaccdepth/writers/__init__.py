@@ -1,16 +1,15 @@
-"""DisparityMap or occlusion masks -> a folder of files, each whole or not at all.
+"""DisparityMap or occlusion masks -> a folder of files, all of them or none.
 
-`run.json` (of masks: `masks.json`) is written last: a folder that has it holds a finished result.
+`run.json` (of masks: `masks.json`) appears last: a folder that has it holds a finished result.
 """
 
 from __future__ import annotations
 
 import io
 import json
-import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path, PurePath
 from typing import Any
@@ -19,7 +18,7 @@ import numpy as np
 
 from oaccdepth.disparity import DisparityMap, Provenance
 from oaccdepth.errors import InvalidOption
-from oaccdepth.files.atomic import prepare_folder, write_bytes, write_json
+from oaccdepth.files.atomic import prepare_folder, staged, write_bytes, write_json
 from oaccdepth.files.pfm import write_pfm
 from oaccdepth.lightfield import Camera, FloatArray, LightField, as_float
 from oaccdepth.options import Range
@@ -57,7 +56,7 @@ FORMATS = {
 
 def output_names(formats: Sequence[str] = ()) -> list[str]:
     """Names of the files that `write` makes, in the order in which they appear."""
-    return [*FILES, *(FORMATS[name][0] for name in FORMATS if name in formats), RUN_FILE]
+    return [*_contents(formats), RUN_FILE]
 
 
 def prepare(
@@ -69,7 +68,7 @@ def prepare(
     overwrite: bool = False,
     beside: Sequence[str] = (),
 ) -> None:
-    """Make the folder and check all that `write` needs, before the long work starts.
+    """Check all that `write` needs, before the long work starts; nothing is made yet.
 
     `beside` names further files that the caller will write there.
 
@@ -93,20 +92,6 @@ def prepare(
     prepare_folder(Path(folder), [*output_names(formats), *beside], overwrite)
 
 
-@contextmanager
-def not_left_empty(folder: Path | str) -> Iterator[None]:
-    """If the work inside fails, take away the folders that it made, as far as they are empty."""
-    folder = Path(folder)
-    new = [place for place in (folder, *folder.parents) if not os.path.exists(place)]
-    try:
-        yield
-    except BaseException:
-        for place in new:
-            with suppress(OSError):  # never made, or no longer empty
-                place.rmdir()
-        raise
-
-
 def write(
     result: DisparityMap,
     folder: Path | str,
@@ -116,9 +101,11 @@ def write(
     value_range: Range | None = None,
     overwrite: bool = False,
     centre: FloatArray | None = None,
-    beside: Mapping[str, str] | None = None,
+    write_beside: Callable[[Path], Mapping[str, str]] = lambda folder: {},
 ) -> list[Path]:
     """Write a disparity map as PFM and pictures, with `run.json` beside it; return the paths.
+
+    All files appear together, or none.
 
     Parameters
     ----------
@@ -128,12 +115,35 @@ def write(
         Disparities [px] at the ends of the colour bar; None: what occurs.
     centre
         The centre view, (h, w, c) in [0, 1]: colours of the point cloud.
-    beside
-        Names of files that the caller has put in the folder, and what they hold: for `run.json`.
+    write_beside
+        Writes further files to the folder that it is given; returns their names and what they
+        hold, for `run.json`.
     """
-    folder, beside = Path(folder), beside or {}
+    folder = Path(folder)
     prepare(folder, formats=formats, colormap=colormap, camera=result.camera, overwrite=overwrite)
-    _remove_previous(folder, keep=beside)
+    with staged(folder, RUN_FILE, lambda: _remove_previous(folder)) as stage:
+        beside = dict(write_beside(stage))
+        details = _write_files(result, stage, formats, colormap, value_range, centre)
+        about = _contents(formats) | beside
+        details = {"result": _summary(result), "files": about, **details}
+        _write_run(stage / RUN_FILE, result.made_with, details)
+    return [folder / name for name in (*output_names(formats), *beside)]
+
+
+def _contents(formats: Sequence[str]) -> dict[str, str]:
+    """Names of the files of a result, and what they hold."""
+    return FILES | dict(FORMATS[name] for name in FORMATS if name in formats)
+
+
+def _write_files(
+    result: DisparityMap,
+    folder: Path,
+    formats: Sequence[str],
+    colormap: str,
+    value_range: Range | None,
+    centre: FloatArray | None,
+) -> dict[str, Any]:
+    """Write all but `run.json`; return what that must say for them to be read."""
     shown = value_range or choose_range(result.disparity)
     coloured = colourise(result.disparity, shown, colormap)
     write_pfm(folder / "disparity.pfm", result.disparity)
@@ -143,18 +153,7 @@ def write(
     for name in FORMATS:
         if name in formats:
             details |= _write_format(name, folder / FORMATS[name][0], result, centre)
-    names = output_names(formats)
-    about = FILES | dict(FORMATS.values())
-    _write_run(
-        folder / RUN_FILE,
-        result.made_with,
-        {
-            "result": _summary(result),
-            "files": {name: about[name] for name in names if name != RUN_FILE} | dict(beside),
-            **details,
-        },
-    )
-    return [folder / name for name in names]
+    return details
 
 
 def _write_format(
@@ -202,7 +201,7 @@ def mask_names(grid: tuple[int, int]) -> list[str]:
 
 
 def prepare_masks(folder: Path | str, grid: tuple[int, int], *, overwrite: bool = False) -> None:
-    """Make the folder and check all that `write_masks` needs, before the long work starts.
+    """Check all that `write_masks` needs, before the long work starts; nothing is made yet.
 
     The number of passes is not known yet; a finished result is recognised by its last file.
     """
@@ -227,10 +226,6 @@ def write_masks(
     folder = Path(folder)
     grid = next(iter(passes.values())).shape[:2]
     prepare_masks(folder, (grid[0], grid[1]), overwrite=overwrite)
-    _remove_previous_masks(folder)
-    paths = []
-    for name, masks in passes.items():
-        paths += _write_pass(masks, folder / name)
     summary = {
         name: {"mean_visibility": round(float(masks.mean()), 6)} for name, masks in passes.items()
     }
@@ -241,8 +236,12 @@ def write_masks(
         "masks.npz": "array 'masks', (u, v, h, w) float32 in [0, 1]",
     }
     details = {"grid": list(grid), "passes": summary, "files": about}
-    _write_run(folder / MASKS_FILE, made_with or Provenance(), details)
-    return [*paths, folder / MASKS_FILE]
+    with staged(folder, MASKS_FILE, lambda: _remove_previous_masks(folder)) as stage:
+        for name, masks in passes.items():
+            _write_pass(masks, stage / name)
+        _write_run(stage / MASKS_FILE, made_with or Provenance(), details)
+    names = mask_names((grid[0], grid[1]))
+    return [*(folder / place / name for place in passes for name in names), folder / MASKS_FILE]
 
 
 def _remove_previous_masks(folder: Path) -> None:
@@ -265,7 +264,7 @@ def _remove_previous_masks(folder: Path) -> None:
                 place.rmdir()
 
 
-def _write_pass(masks: FloatArray, folder: Path) -> list[Path]:
+def _write_pass(masks: FloatArray, folder: Path) -> None:
     pictures = as_bytes(masks)  # (u, v, h, w)
     for u, v in np.ndindex(masks.shape[:2]):
         write_png(folder / f"mask_{u:02d}_{v:02d}.png", pictures[u, v])
@@ -274,7 +273,6 @@ def _write_pass(masks: FloatArray, folder: Path) -> list[Path]:
     write_png(folder / "visibility.png", as_bytes(masks.mean(axis=(0, 1))))
     masks = np.ascontiguousarray(masks, np.float32)
     write_bytes(folder / "masks.npz", _saved(np.savez, masks=masks))
-    return [folder / name for name in mask_names((masks.shape[0], masks.shape[1]))]
 
 
 def write_scene(
@@ -285,18 +283,20 @@ def write_scene(
     Files that are there are replaced. `truth` is the disparity of the centre view, (h, w) [px].
     """
     folder = Path(folder)
-    paths = []
-    for index, (u, v) in enumerate(np.ndindex(*light_field.grid)):
-        view = as_bytes(as_float(light_field.views[u, v]))
-        paths.append(folder / f"input_Cam{index:03d}.png")
-        write_png(paths[-1], view if view.shape[-1] == 3 else view[..., 0])
-    if truth is not None:
-        paths.append(folder / "gt_disp_lowres.pfm")
-        write_pfm(paths[-1], truth)
-    if light_field.camera is not None:
-        paths.append(folder / "parameters.cfg")
-        write_bytes(paths[-1], _parameters(light_field, light_field.camera, truth).encode())
-    return paths
+    names = []
+    with staged(folder, "parameters.cfg") as stage:
+        for index, (u, v) in enumerate(np.ndindex(*light_field.grid)):
+            view = as_bytes(as_float(light_field.views[u, v]))
+            names.append(f"input_Cam{index:03d}.png")
+            write_png(stage / names[-1], view if view.shape[-1] == 3 else view[..., 0])
+        if truth is not None:
+            names.append("gt_disp_lowres.pfm")
+            write_pfm(stage / names[-1], truth)
+        if light_field.camera is not None:
+            names.append("parameters.cfg")
+            parameters = _parameters(light_field, light_field.camera, truth)
+            write_bytes(stage / names[-1], parameters.encode())
+    return [folder / name for name in names]
 
 
 def _parameters(light_field: LightField, camera: Camera, truth: FloatArray | None) -> str:
@@ -362,7 +362,7 @@ def _shareable(value: Any) -> Any:
     return value
 
 
-def _remove_previous(folder: Path, keep: Mapping[str, str]) -> None:
+def _remove_previous(folder: Path) -> None:
     """Remove what an earlier run says it wrote here, so that no file of it stays behind."""
     run = folder / RUN_FILE
     if not run.exists():
@@ -372,5 +372,5 @@ def _remove_previous(folder: Path, keep: Mapping[str, str]) -> None:
     except (OSError, ValueError, KeyError, TypeError):
         earlier = set()  # not ours: only the files of the same names are replaced
     run.unlink(missing_ok=True)
-    for name in {*output_names(list(FORMATS)), VIEWER_FILE} & earlier - set(keep):
+    for name in {*output_names(list(FORMATS)), VIEWER_FILE} & earlier:
         (folder / name).unlink(missing_ok=True)

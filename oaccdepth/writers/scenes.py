@@ -20,7 +20,7 @@ import cv2
 import numpy as np
 
 from oaccdepth.errors import InvalidOption, OutputExists, UnwritableOutput
-from oaccdepth.files.atomic import prepare_folder, replacing, write_bytes
+from oaccdepth.files.atomic import prepare_folder, replacing, staged, write_bytes
 from oaccdepth.files.pfm import write_pfm
 from oaccdepth.lightfield import Array, BoolArray, FloatArray, LightField
 from oaccdepth.readers.decoding import MOST_PICTURE_PIXELS, PNG_KEYWORD, PNG_SIGNATURE
@@ -117,13 +117,7 @@ def _write_hci(
     if len(names) > 1000:
         raise InvalidOption(f"{folder}: {rows} x {columns} views do not fit names of three digits.")
     prepare_folder(folder, [*names, FILE_NAME, GROUND_TRUTH], overwrite)
-    if overwrite:
-        _remove_other_views(folder, set(names), keep_truth=truth is not None)
     pictures = _with_alpha(_as_integers(light_field, folder), light_field.valid)
-    for name, picture in zip(names, pictures.reshape(-1, *pictures.shape[2:]), strict=True):
-        write_bytes(folder / name, _encode(picture, folder / name))
-    if truth is not None:
-        write_pfm(folder / GROUND_TRUTH, truth)
     text = format_parameters(
         light_field.grid,
         light_field.resolution,
@@ -132,7 +126,17 @@ def _write_hci(
         light_field.disparity_range,
         folder.resolve().name,
     )
-    write_bytes(folder / FILE_NAME, text.encode())  # last: with it, the scene is whole
+
+    def clear() -> None:
+        if overwrite and os.path.isdir(folder):
+            _remove_other_views(folder, set(names), keep_truth=truth is not None)
+
+    with staged(folder, FILE_NAME, clear) as stage:
+        for name, picture in zip(names, pictures.reshape(-1, *pictures.shape[2:]), strict=True):
+            write_bytes(stage / name, _encode(picture, folder / name))
+        if truth is not None:
+            write_pfm(stage / GROUND_TRUTH, truth)
+        write_bytes(stage / FILE_NAME, text.encode())  # with it, the scene is whole
 
 
 def _remove_other_views(folder: Path, names: set[str], keep_truth: bool) -> None:
@@ -230,7 +234,8 @@ def _write_hdf5(
     import h5py
 
     views = light_field.views
-    with replacing(path) as temporary, h5py.File(temporary, "w") as file:
+    # In memory first: HDF5 ends the process if the disk is full when it closes a file.
+    with h5py.File(path.name, "w", driver="core", backing_store=False) as file:
         # One view per chunk: reading a few views reads only them.
         settings = {"chunks": (1, 1, *views.shape[2:]), "compression": "gzip", "shuffle": True}
         file.create_dataset("LF", data=views, **settings)
@@ -243,6 +248,9 @@ def _write_hdf5(
         if light_field.disparity_range is not None:
             file.attrs["disparity_range"] = light_field.disparity_range
         file.attrs["written_by"] = "oaccdepth"
+        file.flush()
+        image = file.id.get_file_image()
+    write_bytes(path, image)
 
 
 def _write_npz(

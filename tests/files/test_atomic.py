@@ -1,18 +1,20 @@
 import json
-import os
 import signal
 
 import pytest
-from kill_at_write import kill_at_write
+from trouble import fill_disk_at, kill_at_write, run_child
 
 from oaccdepth.errors import OutputExists, UnwritableOutput
 from oaccdepth.files.atomic import (
     prepare_folder,
     remove_leftovers,
     replacing,
+    staged,
     write_bytes,
     write_json,
 )
+from oaccdepth.files.regular import walk
+from oaccdepth.files.signals import exit_code, stop_cleanly
 
 
 def test_a_file_appears_whole(tmp_path):
@@ -63,9 +65,9 @@ def test_json_keeps_order_and_letters(tmp_path):
     assert json.loads(text) == {"z": 1, "a": "ü"}
 
 
-def test_a_folder_is_made(tmp_path):
+def test_a_folder_that_can_be_made(tmp_path):
     prepare_folder(tmp_path / "a" / "b", ["x"], overwrite=False)
-    assert (tmp_path / "a" / "b").is_dir()
+    assert list(tmp_path.iterdir()) == []  # it is made when there is something to put in it
 
 
 def test_files_that_are_there_are_not_replaced(tmp_path):
@@ -106,26 +108,110 @@ def test_a_folder_below_a_file(tmp_path):
 
 def test_killed_at_every_write(tmp_path):
     """What is there is the old file or the new one, whole; the rest is known as a leftover."""
-    path, moment, seen = tmp_path / "file.bin", 0, set()
-    while True:
-        moment += 1
-        path.write_bytes(b"old")
-        child = os.fork()
-        if child == 0:
-            kill_at_write(moment)
-            write_bytes(path, b"new")
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
-        if status == 0:
-            break
-        assert status == signal.SIGKILL
+    path, seen = tmp_path / "file.bin", set()
+    path.write_bytes(b"old")
+
+    def write(moment):
+        kill_at_write(moment)
+        write_bytes(path, b"new")
+
+    moment = 1
+    while (status := run_child(write, moment)) != 0:
+        assert status == -signal.SIGKILL
         assert path.read_bytes() == b"old"  # the rename is the last of the moments
         seen |= {file.read_bytes() for file in tmp_path.glob(".file.part*.bin")}
         remove_leftovers(tmp_path)
         assert [file.name for file in tmp_path.iterdir()] == ["file.bin"]
+        moment += 1
     assert moment == 4
     assert seen == {b"", b"new"}
     assert path.read_bytes() == b"new"
+
+
+def write_three(folder):
+    with staged(folder, "last") as stage:
+        for name in ("last", "a", "deep/b"):
+            write_bytes(stage / name, b"new")
+
+
+def names_in(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in walk(folder) if path.is_file())
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_new_folder_appears_whole(tmp_path, number):
+    """Killed or stopped at every write, there is all of it or nothing."""
+    folder, moment = tmp_path / "above" / "folder", 1
+
+    def write(moment):
+        stop_cleanly()
+        kill_at_write(moment, number)
+        try:
+            write_three(folder)
+        except KeyboardInterrupt as error:
+            raise SystemExit(exit_code(error)) from error
+
+    while (status := run_child(write, moment)) != 0:
+        assert status in (-signal.SIGKILL, 128 + number)
+        if number != signal.SIGKILL and folder.exists():  # it came as the folder was moved
+            break
+        assert not folder.exists()
+        assert names_in(tmp_path) == [] or number == signal.SIGKILL
+        remove_leftovers(tmp_path)
+        moment += 1
+    assert moment > 9
+    assert names_in(tmp_path) == [f"above/folder/{name}" for name in ("a", "deep/b", "last")]
+
+
+def test_the_last_file_of_a_folder_is_the_last_to_be_moved(tmp_path):
+    """A folder that holds other things: with `last`, everything is there."""
+    (tmp_path / "mine").write_bytes(b"1")
+    moment = 1
+
+    def write(moment):
+        kill_at_write(moment)
+        write_three(tmp_path)
+
+    while run_child(write, moment) != 0:
+        remove_leftovers(tmp_path)
+        there = names_in(tmp_path)
+        assert "mine" in there
+        assert "last" not in there or there == ["a", "deep/b", "last", "mine"]
+        for name in {*there} - {"mine"}:
+            (tmp_path / name).unlink()
+        moment += 1
+    assert moment > 12
+    assert names_in(tmp_path) == ["a", "deep/b", "last", "mine"]
+
+
+def test_a_full_disk_leaves_nothing(tmp_path):
+    folder = tmp_path / "above" / "folder"
+
+    def write():
+        fill_disk_at(2)
+        with pytest.raises(UnwritableOutput) as caught:
+            write_three(folder)
+        assert str(caught.value) == (
+            f"{folder}/last: cannot be written (File too large). "
+            "Choose another place with --output."
+        )
+
+    assert run_child(write) == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_replaced_stays_until_all_is_written(tmp_path):
+    (tmp_path / "a").write_bytes(b"old")
+    with (
+        pytest.raises(ZeroDivisionError),
+        staged(tmp_path, "last", (tmp_path / "a").unlink) as stage,
+    ):
+        write_bytes(stage / "last", b"new")
+        raise ZeroDivisionError
+    assert names_in(tmp_path) == ["a"]
+    with staged(tmp_path, "last", (tmp_path / "a").unlink) as stage:
+        write_bytes(stage / "last", b"new")
+    assert names_in(tmp_path) == ["last"]
 
 
 def test_leftovers_are_removed_at_any_depth(tmp_path):

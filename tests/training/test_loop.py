@@ -129,22 +129,23 @@ from pathlib import Path
 from oaccdepth.options import TrainOptions
 from oaccdepth.training.loop import train
 from oaccdepth.training import curves, losses, parts, patches
-from kill_at_write import kill_at_write
+from trouble import kill_at_write, run_child
 
 data, runs = map(Path, sys.argv[1:])
-moment, status = 0, -1
-while status != 0:
+options = TrainOptions(
+    steps=1, batch=1, patch=16, workers=0, validate_steps=0, checkpoint_minutes=0.0
+)
+
+
+def killed(moment):
+    kill_at_write(moment)
+    train(data, runs / str(moment), options)
+
+
+moment = 1
+while (status := run_child(killed, moment)) != 0:
+    assert status == -9, status
     moment += 1
-    child = os.fork()
-    if child == 0:
-        kill_at_write(moment)
-        options = TrainOptions(
-            steps=1, batch=1, patch=16, workers=0, validate_steps=0, checkpoint_minutes=0.0
-        )
-        train(data, runs / str(moment), options)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    assert status in (0, 9), status
 print(moment - 1)
 """
 

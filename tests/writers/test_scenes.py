@@ -13,9 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from trouble import fill_disk_at, kill_at_write, run_child
 
 from oaccdepth import readers
 from oaccdepth.errors import InvalidOption, OutputExists, UnwritableOutput
+from oaccdepth.files.atomic import remove_leftovers
 from oaccdepth.lightfield import Camera, LightField
 from oaccdepth.writers.scenes import FORMATS, choose_format, write_light_field
 
@@ -225,3 +227,31 @@ def test_a_picture_beyond_the_limit_of_pillow_is_read_back(tmp_path, plain, monk
     write_light_field(plain, tmp_path / "a.png")
     monkeypatch.setattr("PIL.Image.MAX_IMAGE_PIXELS", 1000)
     assert_same(readers.read(tmp_path / "a.png"), plain)
+
+
+@pytest.mark.parametrize("name", ["scene", "scene.h5", "scene.npz", "scene_eslf.png", "scene.png"])
+def test_a_disk_that_is_full_sooner_or_later(scene, tmp_path, name):
+    """One of our errors and nothing left; HDF5 itself would end the process."""
+
+    def fill(size):
+        fill_disk_at(size)
+        with pytest.raises(UnwritableOutput, match=r"cannot be written \(File too large\)"):
+            write_light_field(scene.light_field, tmp_path / name, truth=scene.disparity)
+
+    for size in (0, 100, 2000):
+        assert run_child(fill, size) == 0
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_scene_that_is_replaced_stays_until_the_new_one_is_whole(scene, tmp_path):
+    write_light_field(scene.light_field, tmp_path, truth=scene.disparity)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def kill(moment):
+        kill_at_write(moment)
+        write_light_field(scene.light_field, tmp_path, overwrite=True)
+
+    for moment in (1, 50, 243):  # three accesses to a view, 81 views
+        assert run_child(kill, moment) == -9
+        remove_leftovers(tmp_path)
+        assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before

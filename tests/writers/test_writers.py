@@ -4,14 +4,15 @@ from dataclasses import replace
 import cv2
 import numpy as np
 import pytest
+from trouble import fill_disk_at, kill_at_write, run_child
 
 from oaccdepth import DisparityMap, write
 from oaccdepth.disparity import Provenance
 from oaccdepth.errors import InvalidOption, OutputExists, UnwritableOutput
+from oaccdepth.files.atomic import remove_leftovers
 from oaccdepth.files.pfm import read_pfm
 from oaccdepth.writers import (
     FORMATS,
-    not_left_empty,
     output_names,
     prepare,
     write_masks,
@@ -149,18 +150,22 @@ def test_a_result_is_not_replaced_without_being_told(result, tmp_path):
     assert (tmp_path / "run.json").read_bytes() == before
 
 
+def page(folder):
+    (folder / "view.html").write_text("page")
+    return {"view.html": "a page"}
+
+
 def test_nothing_of_an_earlier_run_stays_behind(result, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    (tmp_path / "view.html").write_text("page")
-    write(result, tmp_path, formats=["npy", "ply"], beside={"view.html": "page"})
+    write(result, tmp_path, formats=["npy", "ply"], write_beside=page)
     write(result, tmp_path, overwrite=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*USUAL, "notes.txt"])
 
 
 def test_files_beside_are_kept_and_named(result, tmp_path):
     for _ in range(2):
-        (tmp_path / "view.html").write_text("page")
-        write(result, tmp_path, overwrite=True, beside={"view.html": "a page"})
+        written = write(result, tmp_path, overwrite=True, write_beside=page)
+    assert written[-1] == tmp_path / "view.html"
     assert (tmp_path / "view.html").read_text() == "page"
     assert read_run(tmp_path)["files"]["view.html"] == "a page"
 
@@ -172,16 +177,45 @@ def test_a_run_file_that_is_not_ours_is_replaced(result, tmp_path):
         assert read_run(tmp_path)["weights"] == "fast"
 
 
-def test_run_json_is_written_last(result, tmp_path, monkeypatch):
+def test_what_is_there_stays_until_the_new_is_whole(result, tmp_path, monkeypatch):
     write(result, tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
 
     def fail(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("oaccdepth.writers.write_png", fail)
     with pytest.raises(KeyboardInterrupt):
-        write(result, tmp_path, overwrite=True)
-    assert not (tmp_path / "run.json").exists()
+        write(replace(result, disparity=result.disparity + 1), tmp_path, overwrite=True)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_disk_that_is_full_sooner_or_later(result, tmp_path):
+    """Whatever file does not fit, there is no result, and one of our errors."""
+    sizes = {path.stat().st_size for path in write(result, tmp_path / "whole")}
+
+    def fill(size):
+        fill_disk_at(size)
+        with pytest.raises(UnwritableOutput, match=r"cannot be written \(File too large\)"):
+            write(result, tmp_path / "out" / "deep")
+
+    for size in (0, *(size - 1 for size in sizes)):
+        assert run_child(fill, size) == 0
+        assert [path.name for path in tmp_path.iterdir()] == ["whole"]
+
+
+def test_killed_at_every_write(result, tmp_path):
+    def kill(moment):
+        kill_at_write(moment)
+        write(result, tmp_path / "out")
+
+    moment = 1
+    while run_child(kill, moment) != 0:
+        assert not (tmp_path / "out").exists()
+        remove_leftovers(tmp_path)
+        moment += 1
+    assert moment > 10
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(USUAL)
 
 
 def test_an_output_below_a_file(result, tmp_path):
@@ -190,25 +224,12 @@ def test_an_output_below_a_file(result, tmp_path):
         write(result, tmp_path / "file" / "out")
 
 
-def test_folders_made_for_nothing_are_taken_away(tmp_path):
-    place = tmp_path / "a" / "b"
-    with pytest.raises(ZeroDivisionError), not_left_empty(place):
-        prepare(place)
-        assert place.is_dir()
-        raise ZeroDivisionError
-    assert not (tmp_path / "a").exists()
-
-
-def test_folders_that_were_there_or_hold_something_stay(tmp_path):
+def test_preparing_leaves_nothing(tmp_path):
+    prepare(tmp_path / "a" / "b")
+    assert list(tmp_path.iterdir()) == []
     (tmp_path / "a").mkdir()
-    with pytest.raises(ZeroDivisionError), not_left_empty(tmp_path / "a"):
-        raise ZeroDivisionError
+    prepare(tmp_path / "a")
     assert (tmp_path / "a").is_dir()
-    with pytest.raises(ZeroDivisionError), not_left_empty(tmp_path / "b" / "c"):
-        prepare(tmp_path / "b" / "c")
-        (tmp_path / "b" / "file").write_text("1")
-        raise ZeroDivisionError
-    assert not (tmp_path / "b" / "c").exists() and (tmp_path / "b" / "file").exists()
 
 
 def masks(grid=(3, 5)):

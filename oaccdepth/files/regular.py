@@ -1,0 +1,73 @@
+"""Regular files only: a fifo, socket or device named like one would hang whoever opens it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from oaccdepth.errors import UnreadableFile
+
+KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def is_regular(path: Path | str) -> bool:
+    """Whether it is a regular file, or a link to one. Never raises, unlike `Path.is_file`."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except (OSError, ValueError):  # not there, not ours to see, too long, a loop of links
+        return False
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file for reading; anything else is refused, and never waited for."""
+    _check(path, os.stat(path).st_mode)
+    # Another process may have put something else there since: not blocking, and looked at again.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    handle = os.open(path, flags)
+    try:
+        _check(path, os.fstat(handle).st_mode)
+        return os.fdopen(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def _check(path: Path, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        kind = KINDS.get(stat.S_IFMT(mode), "no file")
+        raise UnreadableFile(f"{path}: is {kind}, expected a regular file.")
+
+
+def read_small(path: Path, most: int) -> bytes:
+    """Read a whole file that should be small; a larger one is refused before it fills memory."""
+    with open_regular(path) as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise UnreadableFile(f"{path}: is larger than {most >> 20} MiB, expected a small file.")
+    return data
+
+
+def walk(folder: Path) -> Iterator[Path]:
+    """Every path below a folder, however deep; links to folders are not followed.
+
+    `Path.rglob` ends in a RecursionError below a thousand nested folders.
+    """
+    waiting = [folder]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    yield Path(entry.path)
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(Path(entry.path))
+        except OSError:
+            continue  # not ours to read, gone meanwhile, or its path is too long for the system

@@ -1,0 +1,50 @@
+"""What may happen to a program while it writes: a kill at any write, a signal, a full disk."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import resource
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+
+from oaccdepth.files.atomic import TEMPORARY
+
+
+def run_child(act: Callable[..., object], *arguments: object) -> int:
+    """Run in a forked process; return how it ended: 0, an exit code, or minus the signal."""
+    child = os.fork()
+    if child == 0:
+        try:
+            act(*arguments)
+            os._exit(0)
+        except SystemExit as error:
+            os._exit(int(error.code or 0))
+        except BaseException:
+            traceback.print_exc()
+            os._exit(99)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def kill_at_write(number: int, with_signal: int = signal.SIGKILL) -> None:
+    """End this process at its n-th access to a file that is being written.
+
+    Opening a temporary file counts, and so does renaming it: files are written no other way.
+    """
+    counted = itertools.count(1)
+
+    def watch(event: str, arguments: tuple) -> None:
+        if event not in ("open", "os.rename") or not isinstance(arguments[0], str | os.PathLike):
+            return
+        if f"{TEMPORARY}{os.getpid()}" in os.fspath(arguments[0]) and next(counted) == number:
+            os.kill(os.getpid(), with_signal)
+
+    sys.addaudithook(watch)
+
+
+def fill_disk_at(size: int) -> None:
+    """Let every write beyond `size` bytes of a file fail, as on a full disk."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
