@@ -26,6 +26,8 @@ class Camera:
     focal_mm: float
     sensor_mm: float  # size of the larger side of the picture
     focus_mm: float  # distance of zero disparity; 0: parallel cameras, zero disparity at infinity
+    right_mm: float = 0.0  # of the picture's middle from the optical axis, on the sensor
+    down_mm: float = 0.0  # not 0 where a part was cut out of the picture
 
     def depth_mm(self, disparity: FloatArray, larger_side_px: int) -> FloatArray:
         """Depth along the axis [mm]; infinite where the disparity lies beyond infinity."""
@@ -82,6 +84,11 @@ class LightField:
             raise InvalidLightField(
                 f"{self.source or 'light field'}: the validity mask has shape {self.valid.shape}, "
                 f"expected {views.shape[:2]} or {views.shape[:4]}."
+            )
+        if self.valid is not None and not self.valid.any():
+            raise InvalidLightField(
+                f"{self.source or 'light field'}: the validity mask is False everywhere, "
+                "so there is no picture. Correct it, or leave it out."
             )
         if self.places is not None:
             self._check_places(self.places)

@@ -80,6 +80,11 @@ def parse_pair(text: str, flag: str) -> Pair:
     return int(rows), int(columns)
 
 
+def parse_pair_or_all(text: str, flag: str) -> Pair | str:
+    """As `parse_pair`, or 'all'."""
+    return text if text == "all" else parse_pair(text, flag)
+
+
 def parse_range(text: str, flag: str) -> Range:
     """'-2:1.5' as (-2.0, 1.5)."""
     low, _, high = text.partition(":")
@@ -108,10 +113,19 @@ class ReadOptions(Declared):
     views: Pair | None = option(
         None, "Grid of the file, if it is not obvious.", metavar="UxV", parse=parse_pair
     )
-    use_views: Pair | None = option(
-        None, "How many central views to use, up to 9x9.", metavar="UxV", parse=parse_pair
+    use_views: Pair | str | None = option(
+        None,
+        "How many central views to use, or all. Default: all, or some spread over all of them.",
+        metavar="UxV|all",
+        parse=parse_pair_or_all,
     )
     stride: int = option(1, "Use every N-th view, counted from the centre.", metavar="N", least=1)
+    crop: str | None = option(
+        None,
+        "Use this part of each view, in px; without X and Y, the middle.",
+        metavar="WxH[+X+Y]",
+    )
+    scale: float = option(1.0, "Scale each view down, after --crop.", metavar="S")
     transpose: bool = option(False, "Swap camera rows and columns.")
     flip_u: bool = option(False, "Reverse the camera rows.")
     flip_v: bool = option(False, "Reverse the camera columns.")
@@ -143,6 +157,19 @@ class ReadOptions(Declared):
         choices=("rows", "columns", "serpentine", "serpentine-columns"),
     )
     allow_missing: bool = option(False, "Accept missing views: they are masked.")
+    baseline_mm: float | None = option(
+        None, "Distance of neighbouring cameras, for metric depth.", metavar="MM"
+    )
+    focal_px: float | None = option(
+        None, "Focal length in pixels of the stored pictures.", metavar="PX"
+    )
+    focal_mm: float | None = option(None, "Focal length; needs --sensor-mm.", metavar="MM")
+    sensor_mm: float | None = option(
+        None, "Size of the sensor along the longer side of the picture.", metavar="MM"
+    )
+    focus_distance_mm: float | None = option(
+        None, "Distance of zero disparity. Default: parallel cameras.", metavar="MM"
+    )
 
 
 @dataclass(frozen=True)

@@ -326,7 +326,8 @@ def test_every_module_is_in_the_list():
 def test_changelog_and_package_agree_on_the_version():
     changelog = (ROOT / "docs" / "changelog.md").read_text(encoding="utf-8")
     headings = re.findall(r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$", changelog, flags=re.M)
-    assert len(headings) == len(re.findall(r"^## ", changelog, flags=re.M))
+    released = re.findall(r"^## (?!\[Unreleased\]$)", changelog, flags=re.M)
+    assert len(headings) == len(released)
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert f'\nversion = "{__version__}"\n' in project and headings[0] == __version__
 

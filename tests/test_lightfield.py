@@ -54,6 +54,15 @@ def test_a_wrong_validity_mask_is_refused():
     )
 
 
+def test_a_mask_that_is_false_everywhere_is_refused():
+    with pytest.raises(InvalidLightField) as caught:
+        light_field(valid=np.zeros((3, 5), bool), source="town")
+    assert str(caught.value) == (
+        "town: the validity mask is False everywhere, so there is no picture. "
+        "Correct it, or leave it out."
+    )
+
+
 def test_missing_views_per_view_and_per_pixel():
     per_view = np.ones((3, 5), bool)
     per_view[0, 4] = per_view[2, 1] = False

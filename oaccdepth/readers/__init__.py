@@ -27,6 +27,7 @@ from oaccdepth.readers import (
     view_folder,
 )
 from oaccdepth.readers.assembly import assemble
+from oaccdepth.readers.cutting import choose_cut
 from oaccdepth.readers.listing import list_files
 from oaccdepth.readers.names import view_names
 from oaccdepth.readers.parameters import FILE_NAME
@@ -64,14 +65,15 @@ def read(path: Path | str, options: ReadOptions = ReadOptions()) -> LightField:
 def read_ground_truth(path: Path | str, options: ReadOptions = ReadOptions()) -> FloatArray | None:
     """Read the disparity of the centre view, (h, w) [px], if it lies beside the light field.
 
-    In our sign (nearer is larger), for the view step of `options.stride`.
+    In our sign (nearer is larger), cropped and scaled as the views are.
     """
     path = Path(path)
     grid = choose_reader(path, options).open_grid(path, options)
     if grid.ground_truth is None:
         return None
     truth: FloatArray = grid.ground_truth()
-    return truth if options.stride == 1 else truth * truth.dtype.type(options.stride)
+    cut = choose_cut((truth.shape[0], truth.shape[1]), options, str(path))
+    return truth if cut is None else cut.apply_to_disparity(truth)
 
 
 def find(root: Path | str) -> list[Path]:

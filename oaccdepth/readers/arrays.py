@@ -94,10 +94,10 @@ def _open_archive(path: Path, options: ReadOptions) -> ViewGrid:
     opened = loaded_once(lambda: _load_member(path, dataset.name))
     reason = f"NumPy archive with {dataset.name} ({axes})"
     grid = array_grid(opened, dataset.shape, axes, options, str(path), reason)
-    if not is_ours:
-        return grid
     if "valid" in names:
         grid = _with_validity(grid, _load_member(path, "valid"))
+    if not is_ours:
+        return grid
     camera, disparity_range = parse_extras(
         path,
         _load_member(path, "camera").tolist() if "camera" in names else None,
@@ -122,7 +122,7 @@ def _with_validity(grid: ViewGrid, valid: Array) -> ViewGrid:
         view = grid.load(u, v)
         return None if view is None else add_alpha(view, np.asarray(valid[u, v]))
 
-    return replace(grid, load=load, pieces=None, sample=None)
+    return replace(grid, load=load, pieces=None, sample=None, has_validity=True)
 
 
 def _map_reader(path: Path, name: str) -> Callable[[], FloatArray]:

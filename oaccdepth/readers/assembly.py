@@ -5,18 +5,19 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from oaccdepth.errors import InvalidLightField
-from oaccdepth.lightfield import Array, BoolArray, Camera, FloatArray, LightField, as_grey
-from oaccdepth.options import ReadOptions
+from oaccdepth.lightfield import Array, BoolArray, FloatArray, LightField, as_grey
+from oaccdepth.options import Range, ReadOptions
 from oaccdepth.readers import orientation, values
+from oaccdepth.readers.cutting import Cut, choose_cut
 from oaccdepth.readers.decoding import MOST_VIEW_PIXELS
 from oaccdepth.readers.grid import Arrangement, Piece, Position, ViewGrid
-from oaccdepth.readers.window import Window, choose_window, too_few
+from oaccdepth.readers.own_camera import choose_camera, cropped_camera
+from oaccdepth.readers.window import Window, choose_window
 
 logger = logging.getLogger(__name__)
 
@@ -26,14 +27,13 @@ MOST_BYTES = 16 << 30  # of all views; a header may claim anything
 def assemble(path: Path, grid: ViewGrid, options: ReadOptions, format_name: str) -> LightField:
     """Load the views of a grid that are to be used, as a light field in our convention."""
     source = str(path)
-    if min(grid.shape) < 3:
-        raise InvalidLightField(too_few(source, grid.shape))
     grid = _with_order(source, grid, options)
     window = choose_window(source, grid, options, _measure_exposure(grid))
     notes = [*grid.notes, *window.notes]
     notes += _check_missing(source, grid, window, options)
-    stack = _Stack(source, grid, window)
-    stack.fill()
+    stack = _Stack(source, grid, window, options)
+    camera = choose_camera(grid.camera, options, max(stack.stored))
+    notes += stack.fill()
     stack.check_centre()
     if grid.vignetted:
         notes += stack.mask_unexposed()
@@ -45,21 +45,36 @@ def assemble(path: Path, grid: ViewGrid, options: ReadOptions, format_name: str)
         source=Path(os.path.abspath(path)).name,
         format=format_name,
         reason=grid.reason,
-        camera=_wider(grid.camera, options.stride),
-        disparity_range=grid.disparity_range
-        and (
-            grid.disparity_range[0] * options.stride,
-            grid.disparity_range[1] * options.stride,
-        ),
+        camera=cropped_camera(camera, stack.cut),
+        disparity_range=_scaled(grid.disparity_range, options.scale),
         notes=tuple(notes),
+        places=stack.places,
     )
 
 
-def _wider(camera: Camera | None, stride: int) -> Camera | None:
-    """Views that are further apart have a longer baseline between neighbours."""
-    if camera is None or stride == 1:
-        return camera
-    return dataclasses.replace(camera, baseline_mm=camera.baseline_mm * stride)
+def _scaled(disparity_range: Range | None, factor: float) -> Range | None:
+    if disparity_range is None or factor == 1:
+        return disparity_range
+    return disparity_range[0] * factor, disparity_range[1] * factor
+
+
+def _camera_places(grid: ViewGrid, window: Window) -> FloatArray | None:
+    """Places (u, v, 2) of the views used [steps of the file]; None if they are each one apart."""
+    if grid.places is not None:
+        used = grid.places[np.ix_(window.rows, window.columns)] / _median_step(grid.places)
+    else:
+        used = np.stack(np.meshgrid(window.rows, window.columns, indexing="ij"), axis=-1)
+    rows, columns = window.shape
+    places = (used - used[rows // 2, columns // 2]).astype(np.float32)
+    down, right = np.mgrid[:rows, :columns]
+    regular = np.stack([down - rows // 2, right - columns // 2], axis=-1)
+    return None if np.allclose(places, regular, atol=1e-3) else places
+
+
+def _median_step(places: FloatArray) -> float:
+    """Give the usual distance of neighbours in a row (or column), in the unit of the file."""
+    axis = 1 if places.shape[1] > 1 else 0
+    return float(np.median(np.linalg.norm(np.diff(places, axis=axis), axis=-1))) or 1.0
 
 
 def _simplest(valid: BoolArray | None) -> BoolArray | None:
@@ -76,56 +91,99 @@ def _simplest(valid: BoolArray | None) -> BoolArray | None:
 class _Stack:
     """The array that becomes the light field, while it is being filled, in the file's order."""
 
-    def __init__(self, source: str, grid: ViewGrid, window: Window) -> None:
+    def __init__(self, source: str, grid: ViewGrid, window: Window, options: ReadOptions) -> None:
         self.source, self.grid, self.window = source, grid, window
         rows, columns = window.shape
         centre = grid.load(window.rows[rows // 2], window.columns[columns // 2])
         if centre is None:
             raise InvalidLightField(f"{source}: the centre view is missing. It is the reference.")
-        self.conversion = values.choose_conversion(centre, source)
-        self.height, self.width = centre.shape[:2]
-        shape = (rows, columns, self.height, self.width, self.conversion.channels)
+        is_ours = grid.orientation == "certain"
+        self.conversion = values.choose_conversion(
+            centre, source, believes_alpha=grid.has_validity, keeps_dark=is_ours
+        )
+        self.stored = centre.shape[0], centre.shape[1]
+        self.cut = choose_cut(self.stored, options, source)
+        # Pieces come in any order: they are scaled when all are there.
+        size = self.stored if self.cut is None else self.cut.part if grid.pieces else self.cut.size
+        shape = (rows, columns, *size, self.conversion.channels)
         _check_size(source, shape, self.conversion.dtype)
         self.views: Array = np.zeros(shape, dtype=self.conversion.dtype)
         self.valid: BoolArray | None = None
+        self.places = _camera_places(grid, window)
+        rows_and_columns = np.meshgrid(window.rows, window.columns, indexing="ij")
+        self.positions = np.stack(rows_and_columns, axis=-1)  # (u, v, 2) in the file
+        self.report = values.Report()
 
-    def fill(self) -> None:
-        """Load every view that is used."""
+    def fill(self) -> list[str]:
+        """Load every view that is used; say what was wrong with the numbers."""
         pieces = self.grid.pieces
         if pieces is None:
-            found = self._load_one_by_one()
+            self._load_one_by_one()
         else:
-            found = pieces(self.window.rows, self.window.columns)
-        for piece in found:
-            self._put(piece)
+            for piece in pieces(self.window.rows, self.window.columns):
+                self._put(piece)
+            if self.cut is not None and self.cut.part != self.cut.size:
+                self._shrink(self.cut)
+        return [*self.conversion.notes, *self.report.notes()]
 
-    def _load_one_by_one(self) -> Iterator[Piece]:
+    def _load_one_by_one(self) -> None:
         for i, u in enumerate(self.window.rows):
             for j, v in enumerate(self.window.columns):
                 view = self.grid.load(u, v)
-                here = slice(i, i + 1), slice(j, j + 1)
                 if view is None:
-                    self._mask()[here] = False
+                    self._mask()[i, j] = False
                     continue
-                self._check_view(values.with_channels(view), u, v)
-                yield Piece(*here, slice(None), slice(None), view[None, None])
+                view = values.with_channels(view)
+                self._check_view(view, u, v)
+                part = view if self.cut is None else view[self.cut.window]
+                colour, valid = self._convert(part, self.grid.name_of(u, v))
+                self.views[i, j] = colour if self.cut is None else self.cut.shrink(colour)
+                if valid is not None:
+                    small = valid if self.cut is None else self.cut.shrink_validity(valid)
+                    self._mask()[i, j] = small
 
     def _check_view(self, view: Array, u: int, v: int) -> None:
-        if view.shape[:2] != (self.height, self.width):
+        height, width = self.stored
+        if view.shape[:2] != self.stored:
             raise InvalidLightField(
                 f"{self.source}: views have different sizes: {self.grid.name_of(u, v)} has "
                 f"{view.shape[1]} x {view.shape[0]} pixels, "
-                f"the centre view {self.width} x {self.height}. Export all views alike."
+                f"the centre view {width} x {height}. Export all views alike."
             )
+
+    def _convert(self, stored: Array, name: str) -> tuple[Array, BoolArray | None]:
+        converted = self.conversion.convert(stored, name)
+        self.report.add(converted, name)
+        return converted.colour, converted.valid
 
     def _put(self, piece: Piece) -> None:
         stored = piece.values if piece.values.ndim == 5 else piece.values[..., None]
         name = self.grid.name_of(self.window.rows[piece.u][0], self.window.columns[piece.v][0])
-        place = (piece.u, piece.v, piece.y, piece.x)
-        colour, valid = self.conversion.convert(stored, name)
+        y, x = piece.y, piece.x
+        if self.cut is not None:
+            (y, inner_y), (x, inner_x) = (
+                _overlap(part, length, window)
+                for part, length, window in zip((y, x), self.stored, self.cut.window, strict=True)
+            )
+            stored = stored[:, :, inner_y, inner_x]
+            if stored.size == 0:
+                return
+        place = (piece.u, piece.v, y, x)
+        colour, valid = self._convert(stored, name)
         self.views[place] = colour
         if valid is not None:
             self._mask()[place] &= valid
+
+    def _shrink(self, cut: Cut) -> None:
+        """Scale all views down, one after the other."""
+        large, valid = self.views, self.valid
+        rows, columns, channels = *large.shape[:2], large.shape[-1]
+        self.views = np.zeros((rows, columns, *cut.size, channels), dtype=large.dtype)
+        self.valid = None
+        for u, v in np.ndindex(rows, columns):
+            self.views[u, v] = cut.shrink(large[u, v])
+            if valid is not None:
+                self._mask()[u, v] = cut.shrink_validity(valid[u, v])
 
     def check_centre(self) -> None:
         """Refuse a centre view of which nothing is known: there is nothing to estimate."""
@@ -172,27 +230,73 @@ class _Stack:
         if not options.check_orientation or self.grid.orientation == "certain":
             return []
         finding = orientation.find_arrangement(
-            self._grey, self.window_shape, self.grid.suspect, self.grid.orientation == "presumed"
+            self._grey,
+            self._voting_grid(),
+            self.grid.suspect,
+            self.grid.orientation == "presumed",
         )
-        if not finding.arrangement:
-            return []
-        self._rearrange(finding.arrangement)
-        done, way_out = _say_correction(finding.arrangement)
-        logger.warning("warning: %s: %s: %s. %s", self.source, finding.text, done, way_out)
-        return [f"{finding.text[0].upper()}{finding.text[1:]}: {done}."]
+        notes = []
+        if finding.arrangement:
+            self._rearrange(finding.arrangement)
+            done, way_out = _say_correction(finding.arrangement)
+            logger.warning("warning: %s: %s: %s. %s", self.source, finding.text, done, way_out)
+            notes.append(f"{finding.text[0].upper()}{finding.text[1:]}: {done}.")
+        if finding.is_sign_open and finding.arrangement.flip_u == finding.arrangement.flip_v:
+            open_sign = _say_open_sign(self.window_shape)
+            logger.warning("warning: %s: %s", self.source, open_sign)
+            notes.append(f"{open_sign[0].upper()}{open_sign[1:]}")
+        return notes
+
+    def _voting_grid(self) -> tuple[int, int]:
+        """Views that may be looked at: of the whole file, unless its outer ones are dark."""
+        rows, columns = self.window_shape
+        if self.grid.vignetted:
+            return rows, columns
+        centre_u, centre_v = self.window.centre
+        # As many on both sides: the file's centre is not the window's if the array is even.
+        around = [
+            2 * min(at, size - 1 - at) + 1 if size > 2 else size
+            for at, size in zip((centre_u, centre_v), self.grid.shape, strict=True)
+        ]
+        if self.grid.arrangement.transpose:
+            around.reverse()
+        return around[0], around[1]
 
     @property
     def window_shape(self) -> tuple[int, int]:
         """Rows and columns as they are arranged now."""
         return self.views.shape[0], self.views.shape[1]
 
-    def _grey(self, u: int, v: int) -> FloatArray:
-        return as_grey(self.views[u, v])
+    def _grey(self, down: int, right: int) -> FloatArray | None:
+        """Give the view so many steps of the file from the centre, as arranged; None: missing."""
+        known = self.grid.arrangement
+        step = (-down if known.flip_u else down, -right if known.flip_v else right)
+        step = (step[1], step[0]) if known.transpose else step
+        u, v = self.window.centre[0] + step[0], self.window.centre[1] + step[1]
+        is_inside = 0 <= u < self.grid.shape[0] and 0 <= v < self.grid.shape[1]
+        if not is_inside or (u, v) in self.grid.absent:
+            return None
+        loaded = np.argwhere((self.positions == (u, v)).all(axis=-1))
+        if len(loaded):
+            return as_grey(self.views[tuple(loaded[0])])
+        return _any_grey(self.grid, u, v, self.conversion, self.cut)
 
     def _rearrange(self, arrangement: Arrangement) -> None:
         self.views = orientation.rearrange(self.views, arrangement)
+        self.positions = orientation.rearrange(self.positions, arrangement)
         if self.valid is not None:
             self.valid = np.asarray(orientation.rearrange(self.valid, arrangement), dtype=np.bool_)
+        if self.places is not None:
+            self.places = orientation.rearrange_places(self.places, arrangement)
+
+
+def _overlap(part: slice, length: int, window: slice) -> tuple[slice, slice]:
+    """Where a part of a picture's axis lies in a window of it, and what of the part that is."""
+    start, stop, _ = part.indices(length)
+    first, last = max(start, window.start), min(stop, window.stop)
+    last = max(first, last)
+    into = slice(first - window.start, last - window.start)
+    return into, slice(first - start, last - start)
 
 
 def _say_correction(done: Arrangement) -> tuple[str, str]:
@@ -209,6 +313,15 @@ def _say_correction(done: Arrangement) -> tuple[str, str]:
         f"corrected by reversing the camera {axis}",
         f"If near and far come out exchanged, pass {other}; "
         "if nothing was wrong, --no-check-orientation.",
+    )
+
+
+def _say_open_sign(grid: tuple[int, int]) -> str:
+    """Say that near and far may be exchanged, and what settles it."""
+    flips = "--flip-v" if grid[0] == 1 else "--flip-u" if grid[1] == 1 else "--flip-u --flip-v"
+    return (
+        "nothing in the views tells whether near and far are exchanged. If they come out "
+        f"exchanged, pass {flips}; if not, --no-check-orientation."
     )
 
 
@@ -293,7 +406,8 @@ def _with_order(source: str, grid: ViewGrid, options: ReadOptions) -> ViewGrid:
     order = options.order
     is_open = not grid.order_is_known and not grid.absent
     if order is None and is_open and options.check_orientation:
-        order = orientation.find_order(lambda u, v: _any_grey(grid, u, v), grid.shape)
+        u, v = grid.shape[0] // 2, grid.shape[1] // 2
+        order = orientation.find_order(lambda y, x: _any_grey(grid, u + y, v + x), grid.shape)
         if order != "rows":
             logger.warning(
                 "warning: %s: the views lie in %s order: corrected. "
@@ -317,10 +431,18 @@ def _with_order(source: str, grid: ViewGrid, options: ReadOptions) -> ViewGrid:
     )
 
 
-def _any_grey(grid: ViewGrid, u: int, v: int) -> FloatArray:
-    """A view as grey, for the order check, before its number type is settled."""
+def _any_grey(
+    grid: ViewGrid,
+    u: int,
+    v: int,
+    conversion: values.Conversion | None = None,
+    cut: Cut | None = None,
+) -> FloatArray | None:
+    """A view of the file as grey, for the checks of order and orientation; None: missing."""
     view = grid.load(u, v)
     if view is None:
-        raise InvalidLightField(f"{grid.name_of(u, v)}: missing.")
-    conversion = values.choose_conversion(view, grid.name_of(u, v))
-    return as_grey(conversion.convert(values.with_channels(view))[0])
+        return None
+    name = grid.name_of(u, v)
+    conversion = conversion or values.choose_conversion(view, name)
+    colour = conversion.convert(values.with_channels(view), name).colour
+    return as_grey(colour if cut is None else cut.apply(colour))

@@ -9,8 +9,7 @@ from oaccdepth.lightfield import Array, Camera, FloatArray
 from oaccdepth.options import Range
 
 Position = tuple[int, int]  # (u, v) in the order of the file
-MOST_VIEWS = 9  # per axis: what the networks take
-FEWEST_VIEWS = 3
+FEWEST_VIEWS = 3  # in all
 LARGEST_GRID = 64  # per axis; nothing real is larger, and a header may claim anything
 
 
@@ -64,6 +63,8 @@ class ViewGrid:
     order_is_known: bool = True  # False: every second row or column may run backwards
     vignetted: bool = False  # outer views may be black
     may_be_linear: bool = False  # a decode without display gamma
+    has_validity: bool = False  # alpha is a stored mask: it is believed, also where it is 0
+    places: FloatArray | None = None  # (u, v, 2) of the cameras, down and right, in any unit
     camera: Camera | None = None
     disparity_range: Range | None = None
     ground_truth: Callable[[], FloatArray] | None = None  # of the centre view [px], nearer larger

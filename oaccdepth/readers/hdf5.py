@@ -140,7 +140,7 @@ def parse_extras(
     path: Path, camera: list[float] | None, disparity_range: list[float] | None
 ) -> tuple[Camera | None, Range | None]:
     """Camera and disparity range as our .h5 and .npz files hold them: lists of numbers."""
-    if (camera is not None and len(camera) != 4) or (
+    if (camera is not None and len(camera) not in (4, 6)) or (
         disparity_range is not None and len(disparity_range) != 2
     ):
         raise UnreadableFile(f"{path}: camera or disparity range is damaged. Export it again.")
@@ -159,7 +159,7 @@ def _with_validity(path: Path, grid: ViewGrid) -> ViewGrid:
         with open_valid() as array:
             return None if view is None else add_alpha(view, np.asarray(array[u, v]))
 
-    return replace(grid, load=load, pieces=None, sample=None)
+    return replace(grid, load=load, pieces=None, sample=None, has_validity=True)
 
 
 def add_alpha(view: Array, valid: Array) -> Array:

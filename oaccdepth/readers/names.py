@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import PurePath
 
 from oaccdepth.errors import InvalidOption
@@ -26,10 +26,11 @@ PAIR = re.compile(
     r"(?P<prefix>.*?)(?P<row>\d+)(?P<middle>[^\d]{1,4})(?P<column>\d+)(?P<suffix>\D*)"
 )
 INDEX = re.compile(r"(?P<prefix>.*?)(?P<index>\d+)(?P<suffix>\D*)")
-NUMBER = r"-?\d+\.\d+"
+NUMBER = r"-?\d+(?:\.\d+)?"
 GANTRY = re.compile(
-    rf".*_(?P<row>\d\d)_(?P<column>\d\d)_(?P<y>{NUMBER})_(?P<x>{NUMBER})(_{NUMBER})*_?"
+    rf".*_(?P<row>\d\d)_(?P<column>\d\d)_(?P<y>{NUMBER})_(?P<x>{NUMBER})(_-?\d+\.\d+)*_?"
 )
+DIGITS = re.compile(r"\d+")
 SERPENTINE = re.compile(r"(?P<prefix>.*)_(?P<counter>\d{3})_(?P<column>\d\d)_(?P<row>\d\d)")
 WARP_STACK = re.compile(r".*_warp_image(?P<index>\d{3})\D.*")
 # Names whose rows and columns are known to run as ours do (UrbanLF and PlenoptiCam have none).
@@ -51,6 +52,7 @@ class Naming:
     arrangement: Arrangement = AS_STORED
     suspect: str = "u"
     vignetted: bool = False
+    coordinates: dict[Position, tuple[float, float]] | None = None  # (y, x) of the cameras
 
     @property
     def absent(self) -> frozenset[Position]:
@@ -83,6 +85,7 @@ def parse_names(names: Sequence[str], options: ReadOptions) -> Naming | None:
         or _by_serpentine_counter(names)
         or _by_warp_index(names)
         or _by_pairs(names, options)
+        or _by_varying_numbers(names)
         or _by_index(names, options)
     )
 
@@ -97,23 +100,35 @@ def _by_coordinates(names: Sequence[str]) -> Naming | None:
     for _, match in found:
         heights[int(match["row"])].append(float(match["y"]))
         widths[int(match["column"])].append(float(match["x"]))
+    if not (_are_coordinates(heights) and _are_coordinates(widths)):
+        return None
     rows, columns = _by_mean(heights), _by_mean(widths)
-    places = {
-        (rows.index(int(match["row"])), columns.index(int(match["column"]))): name
-        for name, match in found
-    }
+    names_at, coordinates = {}, {}
+    for name, match in found:
+        place = rows.index(int(match["row"])), columns.index(int(match["column"]))
+        names_at[place] = name
+        coordinates[place] = float(match["y"]), float(match["x"])
+    is_stanford = "." in found[0][1]["y"] or "." in found[0][1]["x"]
     return Naming(
         (len(rows), len(columns)),
-        places,
+        names_at,
         f"names give the camera's y and x ({found[0][0]})",
         lambda u, v: f"row {rows[u]:02d}, column {columns[v]:02d}",
-        orientation="presumed",
+        orientation="presumed" if is_stanford else "unknown",
+        coordinates=coordinates,
     )
 
 
 def _by_mean(coordinates: dict[int, list[float]]) -> list[int]:
     """Row or column numbers in the order of their mean coordinate."""
     return sorted(coordinates, key=lambda key: sum(coordinates[key]) / len(coordinates[key]))
+
+
+def _are_coordinates(groups: dict[int, list[float]]) -> bool:
+    """Whether cameras of one row (or column) are nearer to each other than to the next."""
+    middles = sorted(sum(group) / len(group) for group in groups.values())
+    spread = max(max(group) - min(group) for group in groups.values())
+    return all(after - before > spread for before, after in pairwise(middles))
 
 
 def _by_serpentine_counter(names: Sequence[str]) -> Naming | None:
@@ -162,6 +177,37 @@ def _by_pairs(names: Sequence[str], options: ReadOptions) -> Naming | None:
     return None
 
 
+def _by_varying_numbers(names: Sequence[str]) -> Naming | None:
+    """Two numbers anywhere in the names that run through a whole grid; others say nothing."""
+    alike: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        alike[DIGITS.sub("#", name)].append(name)
+    for group in sorted(alike.values(), key=len, reverse=True):
+        if len(group) < FEWEST_FILES:
+            break
+        numbers = [tuple(int(text[:20]) for text in DIGITS.findall(name)) for name in group]
+        varying = [k for k in range(len(numbers[0])) if len({row[k] for row in numbers}) > 1]
+        for first, second in combinations(varying, 2):
+            places = {(row[first], row[second]): group[n] for n, row in enumerate(numbers)}
+            if _is_full_grid(places, len(group)):
+                return _from_two_numbers(places)
+    return None
+
+
+def _is_full_grid(places: dict[Position, str], count: int) -> bool:
+    rows, columns = _size(places, 0), _size(places, 1)
+    return max(rows, columns) <= LARGEST_GRID and rows * columns == len(places) == count
+
+
+def _from_two_numbers(places: dict[Position, str]) -> Naming:
+    rows, columns = _axis(places, 0), _axis(places, 1)
+    reason = f"two numbers in the names give row and column ({places[min(places)]})"
+    return replace(
+        _naming(places, reason, "unknown"),
+        name_of=lambda u, v: f"row {rows[u]}, column {columns[v]}",
+    )
+
+
 def _with_preset(naming: Naming, prefix: str) -> Naming:
     """Take into account what is known about some programs' names."""
     if prefix == "SAI_":  # V-SENSE: columns from right to left
@@ -183,16 +229,14 @@ def _is_grid(places: dict[Position, str]) -> bool:
 
 
 def _is_line(places: dict[Position, str]) -> bool:
-    """Whether all views lie in the first row or column: view_1_1, view_1_2 and so on.
+    """Whether all views lie in one row or column: view_1_1, view_1_2 and so on.
 
     IMG_0001_001 is no such name: there one number is the picture's, the other counts its views.
     """
     match = PAIR.fullmatch(_stem(places[min(places)]))
-    first = min(places)
     return (
         match is not None
         and len(match["row"]) == len(match["column"]) <= 2
-        and first in ((0, 0), (1, 1))
         and 1 in (_size(places, 0), _size(places, 1))
     )
 
@@ -246,6 +290,8 @@ def _by_index(names: Sequence[str], options: ReadOptions) -> Naming | None:
     if not groups:
         return None
     key, numbered = max(groups.items(), key=lambda item: len(item[1]))
+    if len(numbered) < 2:  # the last number is not what counts them
+        return None
     naming = number_views(numbered, options)
     is_mit = key[0].endswith("-") and len(numbered) in (25, 49) and min(numbered) == 1
     if naming is not None and is_mit:  # MIT, Wetzstein: rows from the bottom

@@ -1,4 +1,4 @@
-"""Which way the camera axes of a light field run, measured on three to five of its views.
+"""Which way the camera axes of a light field run, measured on a few of its views.
 
 Names say which view is where, but not every program counts the same way. Three views tell whether
 the axes are exchanged or one of them is reversed, because a point moves by its disparity along the
@@ -8,7 +8,7 @@ order of occlusion to see that: what hides something else is nearer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -21,15 +21,17 @@ from oaccdepth.readers.grid import Arrangement
 
 WORKING_SIDE = 256  # px; views are scaled down to this
 FINE_SIDE, FINE_STEP = 512, 0.25  # px; for disparities that are too small to see otherwise
+VOTERS = 4  # views that vote
 LEVELS = 16  # steps of disparity either way
 WINDOW = 9  # px; costs are averaged over it
 CEILING = 1.5  # of the absolute difference of normalised grey values
 CLEARLY_BETTER = 0.88  # ratio of costs; right against wrong is below 0.77 on every real sample
 # Votes of the occlusion order. On 23 real light fields every vote that passes these is right.
 FEWEST_VOTES, MAJORITY = 8, 2  # when one axis must be reversed, and the question is which
-FEWEST_VOTES_ALONE, MAJORITY_ALONE = 60, 8  # when nothing else says that something is wrong
+FEWEST_VOTES_ALONE, MAJORITY_ALONE = 40, 8  # when nothing else says that something is wrong
+FEWEST_TO_CONFIRM, CONFIRMED = 20, 4  # votes, and majority, for the axes as they are
 
-GetGrey = Callable[[int, int], FloatArray]  # grey view at (u, v), (h, w) in [0, 1]
+GetGrey = Callable[[int, int], FloatArray | None]  # grey (h, w) in [0, 1] so far from the centre
 BOTH_BACKWARDS = "both camera axes run backwards (far things hide near ones)"
 ORDERS = ("rows", "serpentine", "serpentine-columns")
 
@@ -40,6 +42,7 @@ class Finding:
 
     arrangement: Arrangement
     text: str = ""
+    is_sign_open: bool = False  # near and far may be exchanged: nothing tells
 
 
 def find_arrangement(
@@ -47,17 +50,22 @@ def find_arrangement(
 ) -> Finding:
     """Find what must be done to the camera axes so that nearer points have larger disparity.
 
-    `suspect` ("u" or "v") is the axis to reverse if one must be and occlusion does not say which.
+    `grey` gives the view so many rows and columns from the centre, or None. `suspect` ("u" or "v")
+    is the axis to reverse if one must be and occlusion does not say which.
     """
     exchanged, opposed = _find_class(grey, grid)
     wrong = _describe(exchanged, opposed)
     flip_u, flip_v = opposed and suspect == "u", opposed and suspect == "v"
-    if opposed or not is_sign_known:
-        arrangement = Arrangement(exchanged, flip_u, flip_v)
-        if _is_inside_out(grey, grid, arrangement, alone=not opposed):
-            flip_u, flip_v = not flip_u, not flip_v
-            wrong = wrong if opposed else " and ".join(filter(None, (wrong, BOTH_BACKWARDS)))
-    return Finding(Arrangement(exchanged, flip_u, flip_v), wrong)
+    if not opposed and is_sign_known:
+        return Finding(Arrangement(exchanged), wrong)
+    verdict = _vote(grey, grid, Arrangement(exchanged, flip_u, flip_v), alone=not opposed)
+    if verdict == "wrong":
+        flip_u, flip_v = not flip_u, not flip_v
+        wrong = wrong if opposed else " and ".join(filter(None, (wrong, BOTH_BACKWARDS)))
+        if 1 in grid:  # there is only one axis to reverse
+            is_row = (grid[0] == 1) != exchanged
+            flip_u, flip_v = not is_row, is_row
+    return Finding(Arrangement(exchanged, flip_u, flip_v), wrong, verdict == "open")
 
 
 def _describe(exchanged: bool, opposed: bool) -> str:
@@ -69,14 +77,16 @@ def _describe(exchanged: bool, opposed: bool) -> str:
 
 def find_order(grey: GetGrey, grid: tuple[int, int]) -> str:
     """Find whether every second row or column of the grid runs backwards (one of ORDERS)."""
-    centre_u, centre_v = grid[0] // 2, grid[1] // 2
-    farthest = min(grid[0] - 1 - centre_u, grid[1] - 1 - centre_v)
+    farthest = min(size - 1 - size // 2 for size in grid)
+    if farthest < 1:
+        return "rows"
     farthest -= 1 - farthest % 2  # odd: the parity of the row differs from the centre's
     for distance, side, step in _attempts(farthest):
         places = ((0, 0), (0, distance), (distance, 0), (distance, distance))
-        centre, right, below, diagonal = (
-            _normalise(grey(centre_u + du, centre_v + dv), side) for du, dv in places
-        )
+        found = _normalised(grey, places, side) if distance % 2 else None
+        if found is None:
+            continue
+        centre, right, below, diagonal = found
         costs = _order_costs(centre, right, below, diagonal, step)
         best = min(costs, key=lambda order: costs[order])
         if all(costs[best] < CLEARLY_BETTER * costs[order] for order in costs if order != best):
@@ -84,16 +94,30 @@ def find_order(grey: GetGrey, grid: tuple[int, int]) -> str:
     return "rows"
 
 
+def _normalised(
+    grey: GetGrey, places: Sequence[tuple[int, int]], side: int = WORKING_SIDE
+) -> list[FloatArray] | None:
+    """Views at these places, ready for comparison; None if one of them is missing."""
+    found = [grey(*place) for place in places]
+    return (
+        None
+        if any(view is None for view in found)
+        else [_normalise(view, side) for view in found if view is not None]
+    )
+
+
 def _attempts(farthest: int) -> list[tuple[int, int, float]]:
     """Distance of the views, size to work at and step of disparity, one after the other.
 
-    Far views show small disparities best; the next ones are there for large disparities.
+    Far views show small disparities best; the nearer ones are there for large disparities.
     """
-    return [
-        (farthest, WORKING_SIDE, 1.0),
-        (1, WORKING_SIDE, 1.0),
-        (farthest, FINE_SIDE, FINE_STEP),
-    ]
+    near = [(distance, WORKING_SIDE, 1.0) for distance in _distances(farthest)]
+    return [*near, (farthest, FINE_SIDE, FINE_STEP)]
+
+
+def _distances(farthest: int) -> list[int]:
+    """From the outermost views to the neighbours, each half as far."""
+    return [farthest >> halvings for halvings in range(farthest.bit_length())]
 
 
 def _order_costs(
@@ -123,18 +147,39 @@ def _order_costs(
 
 def _find_class(grey: GetGrey, grid: tuple[int, int]) -> tuple[bool, bool]:
     """Whether the camera axes are exchanged, and whether they run in opposite directions."""
-    centre_u, centre_v = grid[0] // 2, grid[1] // 2
-    farthest = min(grid[0] - 1 - centre_u, grid[1] - 1 - centre_v)
-    for distance, side, step in _attempts(farthest):
-        centre, right, below = (
-            _normalise(grey(centre_u + du, centre_v + dv), side)
-            for du, dv in ((0, 0), (0, distance), (distance, 0))
-        )
+    if 1 in grid:
+        return _find_line(grey, grid), False
+    farthest = min(size - 1 - size // 2 for size in grid)
+    back = -1 if farthest == 0 else 1  # two rows or columns: there is nothing below the centre
+    for distance, side, step in _attempts(max(farthest, 1)):
+        places = ((0, 0), (0, back * distance), (back * distance, 0))
+        found = _normalised(grey, places, side)
+        if found is None:
+            continue
+        centre, right, below = found
         costs = _class_costs(centre, right, below, step)
         best = min(costs, key=lambda case: costs[case])
         if all(costs[best] < CLEARLY_BETTER * costs[case] for case in costs if case != best):
             return best
     return False, False
+
+
+def _find_line(grey: GetGrey, grid: tuple[int, int]) -> bool:
+    """Whether a single row of views is really a column, or a column a row."""
+    along = (0, 1) if grid[0] == 1 else (1, 0)
+    for distance, side, step in _attempts(max(grid) - 1 - max(grid) // 2):
+        found = _normalised(grey, ((0, 0), (along[0] * distance, along[1] * distance)), side)
+        if found is None:
+            continue
+        centre, view = found
+        least = {}
+        for way in ((0, 1), (1, 0)):
+            costs = [_level_cost(centre, view, way, n * step) for n in range(-LEVELS, LEVELS + 1)]
+            least[way] = float(np.min(costs, axis=0).mean())
+        as_is, turned = least[along], least[along[::-1]]
+        if min(as_is, turned) < CLEARLY_BETTER * max(as_is, turned):
+            return turned < as_is
+    return False
 
 
 def _class_costs(
@@ -158,34 +203,40 @@ def _class_costs(
     return {case: float(cost.mean()) for case, cost in least.items()}
 
 
-def _is_inside_out(
-    grey: GetGrey, grid: tuple[int, int], arrangement: Arrangement, alone: bool
-) -> bool:
-    """Whether, so arranged, far things hide near ones; False also if there is too little to see."""
+def _vote(grey: GetGrey, grid: tuple[int, int], arrangement: Arrangement, alone: bool) -> str:
+    """Whether, so arranged, near things hide far ones: "right", "wrong" or "open".
+
+    The outermost views vote first, because they see most behind things; nearer ones are asked
+    only if those do not decide. `alone`: nothing else says that an axis runs backwards.
+    """
     fewest, majority = (FEWEST_VOTES_ALONE, MAJORITY_ALONE) if alone else (FEWEST_VOTES, MAJORITY)
-    farthest = min(size - 1 - size // 2 for size in grid)
-    for distance in sorted({farthest, 1}, reverse=True):
+    enough, clear = (FEWEST_TO_CONFIRM, CONFIRMED) if alone else (FEWEST_VOTES, MAJORITY)
+    reaches = [size - 1 - size // 2 for size in grid if size > 1]
+    for distance in _distances(min(reaches)):
         right, wrong = _count_occlusions(grey, grid, arrangement, distance)
-        if right + wrong >= fewest:
-            return wrong >= majority * right
-    return False
+        if right + wrong >= fewest and wrong >= majority * right:
+            return "wrong"
+        if right + wrong >= enough and right >= clear * wrong:
+            return "right"
+    return "open"
 
 
 def _count_occlusions(
     grey: GetGrey, grid: tuple[int, int], arrangement: Arrangement, distance: int
 ) -> tuple[int, int]:
     """Count half-hidden pixels whose hider has a larger and a smaller disparity than their own."""
-    centre_u, centre_v = grid[0] // 2, grid[1] // 2
-    centre = _normalise(grey(centre_u, centre_v))
-    costs = []
-    ways = ((0, 1), (0, -1), (1, 0), (-1, 0))  # (u, v) after arranging
-    for du, dv in ways:
-        stored = (-du if arrangement.flip_u else du, -dv if arrangement.flip_v else dv)
-        if arrangement.transpose:
-            stored = stored[1], stored[0]
-        view = _normalise(grey(centre_u + distance * stored[0], centre_v + distance * stored[1]))
-        costs.append(_cost(centre, view, (du, dv), window=5))
-    volume = np.stack(costs)  # (view, d, h, w)
+    steps = [
+        _as_arranged(step, arrangement)  # (u, v) of the file
+        for step in _voters(grid, arrangement.transpose, distance)
+    ]
+    stored = [step for step, _ in steps]
+    found = _normalised(grey, [(0, 0), *stored])
+    if found is None or len(stored) < VOTERS:
+        return 0, 0
+    ways = [(du / distance, dv / distance) for _, (du, dv) in steps]
+    volume = np.stack(
+        [_cost(found[0], view, way, window=5) for view, way in zip(found[1:], ways, strict=True)]
+    )  # (view, d, h, w)
     level, is_clear = _choose_levels(volume)
     at_level = np.take_along_axis(volume, level[None, None], axis=1)[:, 0]  # (view, h, w)
     right = wrong = 0
@@ -194,6 +245,25 @@ def _count_occlusions(
         right += int((difference >= 1).sum())
         wrong += int((difference <= -1).sum())
     return right, wrong
+
+
+def _voters(grid: tuple[int, int], transpose: bool, distance: int) -> list[tuple[int, int]]:
+    """Steps (u, v), after arranging, from the centre to four views; fewer if there are not four."""
+    if 1 not in grid:
+        return [(0, distance), (0, -distance), (distance, 0), (-distance, 0)]
+    half = distance // 2
+    along = [step for step in (distance, -distance, half, -half) if step]
+    is_row = (grid[0] == 1) != transpose
+    return [(0, step) if is_row else (step, 0) for step in along]
+
+
+def _as_arranged(
+    step: tuple[int, int], arrangement: Arrangement
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Give a step as the file counts it, and as it is after arranging."""
+    du, dv = step
+    stored = (-du if arrangement.flip_u else du, -dv if arrangement.flip_v else dv)
+    return (stored[1], stored[0]) if arrangement.transpose else stored, step
 
 
 def _choose_levels(volume: FloatArray) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
@@ -212,7 +282,7 @@ def _choose_levels(volume: FloatArray) -> tuple[NDArray[np.intp], NDArray[np.boo
 
 
 def _hider_minus_hidden(
-    way: tuple[int, int],
+    way: tuple[float, float],
     cost: FloatArray,
     disparity: NDArray[np.intp],
     is_clear: NDArray[np.bool_],
@@ -220,7 +290,10 @@ def _hider_minus_hidden(
     """Disparity of what a view shows in place of a pixel, minus the pixel's own; NaN if unknown."""
     height, width = cost.shape
     y, x = np.mgrid[:height, :width]
-    y, x = y - disparity * way[0], x - disparity * way[1]  # where the pixel lies in the view
+    # where the pixel lies in the view
+    y, x = (
+        np.rint(at - disparity * part).astype(np.intp) for at, part in ((y, way[0]), (x, way[1]))
+    )
     inside = (y >= 0) & (y < height) & (x >= 0) & (x < width) & is_clear
     seen, hidden = inside & (cost < 0.25), inside & (cost > 0.6)
     shown = np.full((height, width), np.nan, dtype=np.float32)  # disparity seen by the view
@@ -241,7 +314,7 @@ def _normalise(grey: FloatArray, side: int = WORKING_SIDE) -> FloatArray:
 
 
 def _cost(
-    centre: FloatArray, view: FloatArray, way: tuple[int, int], window: int = WINDOW
+    centre: FloatArray, view: FloatArray, way: tuple[float, float], window: int = WINDOW
 ) -> FloatArray:
     """Matching cost (d, h, w) for d from -LEVELS to LEVELS."""
     levels = range(-LEVELS, LEVELS + 1)
@@ -251,7 +324,7 @@ def _cost(
 def _level_cost(
     centre: FloatArray,
     view: FloatArray,
-    way: tuple[int, int],
+    way: tuple[float, float],
     disparity: float,
     window: int = WINDOW,
 ) -> FloatArray:
@@ -277,6 +350,19 @@ def rearrange(array: Array, arrangement: Arrangement) -> Array:
     if arrangement.flip_v:
         _reverse(array.swapaxes(0, 1))
     return array
+
+
+def rearrange_places(places: FloatArray, arrangement: Arrangement) -> FloatArray:
+    """Places (u, v, 2) of cameras whose axes were exchanged and reversed: relative to the centre.
+
+    The axes themselves change their direction with the views, so that the coordinates change too.
+    """
+    places = np.asarray(rearrange(places.copy(), arrangement), dtype=np.float32)
+    if arrangement.transpose:
+        places = places[..., ::-1]
+    signs = [-1 if flip else 1 for flip in (arrangement.flip_u, arrangement.flip_v)]
+    places = places * np.array(signs, dtype=np.float32)
+    return np.ascontiguousarray(places - places[len(places) // 2, places.shape[1] // 2])
 
 
 def _transpose(array: Array) -> Array:

@@ -97,7 +97,7 @@ def _opens(reader: ModuleType, path: Path, needs_names: bool) -> bool:
         return True
     except OaccDepthError:
         return False
-    if min(grid.shape) < FEWEST_VIEWS:
+    if grid.shape[0] * grid.shape[1] < FEWEST_VIEWS:
         return False
     if grid.names_give_grid:
         return True

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -15,7 +16,19 @@ from oaccdepth.lightfield import LARGEST_VALUE, Array, BoolArray, FloatArray, as
 LINEAR_MEAN = 0.18  # a linear decode is darker than this on average
 DISPLAY_GAMMA = 2.2
 DARK = 0.1  # a pixel this much darker than the centre view's was not exposed
+USUAL_VALUE = 4096  # 16-bit pictures have brighter pixels than this, or use 12 bits or fewer
+BITS_RATIO = 257  # of 16-bit to 8-bit values: 65535 / 255
+PICTURE_TYPES = (np.dtype(np.uint8), np.dtype(np.uint16))
 CELL = 16  # pixels; exposure is compared in cells that are larger than any shift between views
+
+
+class Converted(NamedTuple):
+    """Stored numbers as the values of a light field."""
+
+    colour: Array  # (..., h, w, c)
+    valid: BoolArray | None  # (..., h, w); None: all
+    unknown: int = 0  # pixels that are not finite
+    rescaled: bool = False  # from another number of bits
 
 
 @dataclass(frozen=True)
@@ -27,8 +40,9 @@ class Conversion:
     factor: float  # stored -> light field
     channels: int  # of the light field, 1 or 3
     ignores_alpha: bool  # an alpha channel of zeros in the centre view says nothing
+    notes: tuple[str, ...] = ()
 
-    def convert(self, stored: Array, name: str = "a view") -> tuple[Array, BoolArray | None]:
+    def convert(self, stored: Array, name: str = "a view") -> Converted:
         """Turn (..., h, w, 1 to 4 channels) into (..., h, w, c) and its validity (None: all)."""
         colour, alpha = split_alpha(stored)
         if self.channels == 3 and colour.shape[-1] == 1:
@@ -40,16 +54,36 @@ class Conversion:
         valid = None if alpha is None or self.ignores_alpha else _is_positive(alpha)
         if colour.dtype.kind == "f" and self.dtype == np.float32:
             return self._convert_floats(colour, valid)
-        return self._convert_integers(colour, name), _unless_all(valid)
+        rescaled = colour.dtype != self.dtype and colour.dtype in PICTURE_TYPES
+        converted = (
+            self._rescale(colour, name) if rescaled else self._convert_integers(colour, name)
+        )
+        return Converted(converted, _unless_all(valid), rescaled=rescaled)
+
+    def _rescale(self, colour: Array, name: str) -> Array:
+        """Bring a picture of 8 bits among 16, or of 16 among 8, to the bits of the centre view."""
+        if self.dtype == np.float32:
+            raise self._other_type(colour, name)
+        if colour.dtype == np.uint8:
+            return np.multiply(colour, BITS_RATIO, dtype=np.uint16)
+        if self.dtype == np.uint8 and colour.max() <= 255:
+            raise InvalidLightField(
+                f"{self.source}: {name} has 16 bits but no value above 255, the centre view has "
+                "8 bits: which brightness is meant cannot be known. Export all views alike."
+            )
+        return ((colour.astype(np.uint32) + BITS_RATIO // 2) // BITS_RATIO).astype(np.uint8)
+
+    def _other_type(self, colour: Array, name: str) -> InvalidLightField:
+        return InvalidLightField(
+            f"{self.source}: {name} is {colour.dtype}, the centre view {self.dtype}. "
+            "Export all views alike."
+        )
 
     def _convert_integers(self, colour: Array, name: str) -> Array:
         if colour.dtype == self.dtype:
-            return colour
+            return self._stretch(colour)
         if colour.dtype.kind not in "biu" or self.dtype == np.float32:
-            raise InvalidLightField(
-                f"{self.source}: {name} is {colour.dtype}, the centre view {self.dtype}. "
-                "Export all views alike."
-            )
+            raise self._other_type(colour, name)
         if colour.dtype.kind == "b":
             return np.multiply(colour, 255, dtype=np.uint8)
         low, high = int(colour.min()), int(colour.max())
@@ -58,20 +92,51 @@ class Conversion:
                 f"{self.source}: {name} has values from {low} to {high}, "
                 f"expected 0 to {LARGEST_VALUE[self.dtype]:.0f} as in the centre view."
             )
-        return colour.astype(self.dtype)
+        return self._stretch(colour.astype(self.dtype))
 
-    def _convert_floats(
-        self, colour: Array, valid: BoolArray | None
-    ) -> tuple[FloatArray, BoolArray | None]:
+    def _stretch(self, colour: Array) -> Array:
+        if self.factor == 1:
+            return colour
+        largest = int(LARGEST_VALUE[self.dtype] / self.factor)
+        return np.multiply(np.minimum(colour, largest), int(self.factor), dtype=self.dtype)
+
+    def _convert_floats(self, colour: Array, valid: BoolArray | None) -> Converted:
         result = colour.astype(np.float32)
         finite: BoolArray = np.asarray(np.isfinite(result).all(axis=-1), dtype=np.bool_)
-        if not finite.all():
+        unknown = finite.size - int(np.count_nonzero(finite))
+        if unknown:
             valid = finite if valid is None else valid & finite
             np.nan_to_num(result, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
         if self.factor != 1:
             result *= np.float32(self.factor)
         np.clip(result, 0, 1, out=result)  # interpolated views overshoot a little
-        return result, _unless_all(valid)
+        return Converted(result, _unless_all(valid), unknown)
+
+
+@dataclass
+class Report:
+    """What was wrong with the numbers of the views, gathered while they are read."""
+
+    unknown: int = 0  # pixels that are not finite
+    rescaled: list[str] = field(default_factory=list)  # names of views
+
+    def add(self, converted: Converted, name: str) -> None:
+        """Take note of one view, or a piece of several."""
+        self.unknown += converted.unknown
+        if converted.rescaled:
+            self.rescaled.append(name)
+
+    def notes(self) -> list[str]:
+        """Say it in sentences."""
+        found = []
+        if self.unknown:
+            what = "1 pixel is" if self.unknown == 1 else f"{self.unknown} pixels are"
+            found.append(f"{what} NaN or infinite: masked out.")
+        if self.rescaled:
+            names = ", ".join(self.rescaled[:3])
+            more = f" and {len(self.rescaled) - 3} more" if len(self.rescaled) > 3 else ""
+            found.append(f"Scaled to the bit depth of the centre view: {names}{more}.")
+        return found
 
 
 def with_channels(view: Array) -> Array:
@@ -86,8 +151,14 @@ def split_alpha(stored: Array) -> tuple[Array, Array | None]:
     return colour, stored[..., -1] if channels in (2, 4) else None
 
 
-def choose_conversion(centre: Array, source: str) -> Conversion:
-    """Choose from the centre view, (h, w) or (h, w, c), how the stored numbers are to be read."""
+def choose_conversion(
+    centre: Array, source: str, *, believes_alpha: bool = False, keeps_dark: bool = False
+) -> Conversion:
+    """Choose from the centre view, (h, w) or (h, w, c), how the stored numbers are to be read.
+
+    `believes_alpha`: an alpha of zeros means that nothing is valid, not that nobody set it.
+    `keeps_dark`: 16-bit values that use few of their bits are kept as they are.
+    """
     centre = with_channels(centre)
     if centre.ndim != 3 or centre.shape[-1] not in (1, 2, 3, 4) or 0 in centre.shape:
         raise InvalidLightField(
@@ -96,8 +167,15 @@ def choose_conversion(centre: Array, source: str) -> Conversion:
         )
     colour, alpha = split_alpha(centre)
     dtype, factor = _choose_scale(colour, source)
-    ignores_alpha = alpha is not None and not alpha.any()
-    return Conversion(source, dtype, factor, colour.shape[-1], ignores_alpha)
+    ignores_alpha = alpha is not None and not believes_alpha and not alpha.any()
+    notes: tuple[str, ...] = ()
+    if dtype == np.uint16 and keeps_dark:
+        factor = 1.0
+    if dtype == np.uint16 and factor > 1:
+        notes = (
+            f"Values up to {int(colour.max())} of 65535 are very dark: multiplied by {factor:.0f}.",
+        )
+    return Conversion(source, dtype, factor, colour.shape[-1], ignores_alpha, notes)
 
 
 def _choose_scale(colour: Array, source: str) -> tuple[np.dtype[np.generic], float]:
@@ -105,7 +183,7 @@ def _choose_scale(colour: Array, source: str) -> tuple[np.dtype[np.generic], flo
     if kind == "b" or colour.dtype == np.uint8:
         return np.dtype(np.uint8), 1.0
     if kind == "u" and colour.dtype.itemsize == 2:
-        return np.dtype(np.uint16), 1.0
+        return np.dtype(np.uint16), _stretch_factor(int(colour.max()))
     if kind not in "iuf":
         raise InvalidLightField(f"{source}: values are {colour.dtype}, expected numbers.")
     finite = colour[np.isfinite(colour)] if kind == "f" else colour
@@ -122,7 +200,14 @@ def _choose_scale(colour: Array, source: str) -> tuple[np.dtype[np.generic], flo
         )
     if kind == "f":
         return np.dtype(np.float32), 1 / largest
-    return np.dtype(np.uint8 if largest == 255 else np.uint16), 1.0
+    if largest == 255:
+        return np.dtype(np.uint8), 1.0
+    return np.dtype(np.uint16), _stretch_factor(int(high))
+
+
+def _stretch_factor(largest: int) -> float:
+    """Whole number by which to multiply 16-bit values that use few of their bits."""
+    return float((1 << 16) >> largest.bit_length()) if 1 < largest < USUAL_VALUE else 1.0
 
 
 def _is_positive(values: Array) -> BoolArray:

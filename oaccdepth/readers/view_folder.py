@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from oaccdepth.errors import InvalidLightField, UnknownFormat, UnreadableFile
-from oaccdepth.lightfield import Array
+from oaccdepth.lightfield import Array, FloatArray
 from oaccdepth.options import ReadOptions
 from oaccdepth.readers.decoding import decode, read_header
 from oaccdepth.readers.grid import ViewGrid
@@ -57,9 +59,23 @@ def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
         suspect=naming.suspect,
         order_is_known=naming.order_is_known,
         vignetted=naming.vignetted or folder != path,
+        places=_camera_places(naming),
         ground_truth=find_beside_views(folder, centre) if centre else None,
         notes=_left_out(ignored),
     )
+
+
+def _camera_places(naming: Naming) -> FloatArray | None:
+    """Places (u, v, 2) of the cameras, if the names tell; of missing views that of their row."""
+    if naming.coordinates is None:
+        return None
+    places = np.full((*naming.shape, 2), np.nan)
+    for place, coordinates in naming.coordinates.items():
+        places[place] = coordinates
+    for axis in (0, 1):  # y is that of the row, x that of the column
+        usual = np.nanmean(places[..., axis], axis=1 - axis, keepdims=True)
+        places[..., axis] = np.where(np.isnan(places[..., axis]), usual, places[..., axis])
+    return places.astype(np.float32)
 
 
 def _left_out(count: int) -> tuple[str, ...]:

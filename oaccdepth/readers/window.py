@@ -1,4 +1,4 @@
-"""Which of a file's views to use: the central ones, an odd number per axis, really exposed."""
+"""Which of a file's views to use: all, or some spread over the aperture, and really exposed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import numpy as np
 from oaccdepth.errors import InvalidLightField, InvalidOption
 from oaccdepth.lightfield import BoolArray, FloatArray
 from oaccdepth.options import ReadOptions
-from oaccdepth.readers.grid import FEWEST_VIEWS, MOST_VIEWS, ViewGrid
+from oaccdepth.readers.grid import FEWEST_VIEWS, ViewGrid
 
 EXPOSED = 0.5  # of the brightest view: darker views are vignetted
 CLEARLY_BRIGHTER = 1.02  # or the usual centre view of an even array is kept
 ENOUGH = 0.8  # share of the views in a window that must be exposed
+MOST_VIEWS = 128  # in all, unless asked for: more take time and add little
+MOST_VIGNETTED = 9  # per axis, of cameras whose outer views are dark
 
 
 @dataclass(frozen=True)
@@ -30,75 +32,111 @@ class Window:
         """Number of rows and columns used."""
         return len(self.rows), len(self.columns)
 
+    @property
+    def centre(self) -> tuple[int, int]:
+        """Row and column of the file that hold the reference view."""
+        return self.rows[len(self.rows) // 2], self.columns[len(self.columns) // 2]
+
 
 def choose_window(
     source: str, grid: ViewGrid, options: ReadOptions, exposure: FloatArray | None = None
 ) -> Window:
-    """Choose the central views; `exposure` is the brightness (u, v) of views that may be dark."""
+    """Choose the views to use; `exposure` is the brightness (u, v) of views that may be dark."""
     rows, columns = grid.shape
-    if min(rows, columns) < FEWEST_VIEWS:
+    if rows * columns < FEWEST_VIEWS:
         raise InvalidLightField(too_few(source, grid.shape))
-    wanted = options.use_views or (options.views if grid.names_give_grid else None)
+    wanted = _wanted(grid, options)
     if wanted is not None:
         _check_wanted(wanted, grid.shape, options, source)
-    counts = _default_counts(grid.shape, options.stride) if wanted is None else wanted
-    if min(counts) < FEWEST_VIEWS:
+        window = _place(grid.shape, wanted, options.stride, exposure)
+    elif options.use_views == "all" or exposure is None:
+        window = _spread(grid.shape, options)
+    else:
+        window = _exposed(grid.shape, options.stride, exposure)
+    if window.shape[0] * window.shape[1] < FEWEST_VIEWS:
         raise InvalidOption(
-            f"--stride {options.stride}: leaves {counts[0]} x {counts[1]} of "
-            f"{rows} x {columns} views, at least 3 x 3 are needed. Use a smaller stride."
+            f"--stride {options.stride}: leaves {window.shape[0]} x {window.shape[1]} of "
+            f"{rows} x {columns} views, at least {FEWEST_VIEWS} are needed. Use a smaller stride."
         )
-    window = _place(grid.shape, counts, options.stride, exposure)
-    while wanted is None and exposure is not None and max(window.shape) > FEWEST_VIEWS:
-        if _share_exposed(exposure, window) >= ENOUGH:
-            break
-        counts = _next_smaller(window.shape)
-        window = _place(grid.shape, counts, options.stride, exposure)
     return Window(
         window.rows,
         window.columns,
-        _describe(grid.shape, window, options, wanted),
+        _describe(grid.shape, window, options),
         _find_dark(exposure, window),
     )
 
 
 def too_few(source: str, shape: tuple[int, int]) -> str:
-    """Say why a single row or column of views, or less, cannot be used."""
+    """Say why one or two views cannot be used."""
     return (
-        f"{source}: has {shape[0]} x {shape[1]} views, at least 3 x 3 are needed: "
-        "disparity is estimated from camera rows and columns together. "
+        f"{source}: has {shape[0]} x {shape[1]} views, at least {FEWEST_VIEWS} are needed. "
         "If the views lie in another grid, pass --views UxV."
     )
+
+
+def _wanted(grid: ViewGrid, options: ReadOptions) -> tuple[int, int] | None:
+    """Give the number of rows and columns that was asked for."""
+    if options.use_views == "all":
+        return None
+    if options.use_views is not None and not isinstance(options.use_views, str):
+        return options.use_views
+    if options.use_views is not None:
+        raise InvalidOption(f"--use-views {options.use_views}: expected UxV, such as 9x9, or all.")
+    return options.views if grid.names_give_grid else None
 
 
 def _check_wanted(
     wanted: tuple[int, int], shape: tuple[int, int], options: ReadOptions, source: str
 ) -> None:
-    option = "--use-views" if options.use_views else "--views"
-    text = f"{option} {wanted[0]}x{wanted[1]}"
-    if max(wanted) > MOST_VIEWS:
-        raise InvalidOption(
-            f"{text}: at most 9 x 9 views can be used. Use every n-th view with --stride N, "
-            "or fewer with --use-views UxV."
-        )
-    if min(wanted) < FEWEST_VIEWS or wanted[0] % 2 == 0 or wanted[1] % 2 == 0:
-        raise InvalidOption(f"{text}: expected odd numbers from 3 to 9, such as 7x7.")
-    there = tuple(_available(size, options.stride) for size in shape)
+    text = f"{'--use-views' if options.use_views else '--views'} {wanted[0]}x{wanted[1]}"
+    if wanted[0] * wanted[1] < FEWEST_VIEWS:
+        raise InvalidOption(f"{text}: expected at least {FEWEST_VIEWS} views, such as 3x3 or 1x5.")
+    there = tuple(len(_every(size, options.stride)) for size in shape)
     if wanted[0] > there[0] or wanted[1] > there[1]:
         raise InvalidOption(
-            f"{text}: {source} has {shape[0]} x {shape[1]} views, "
-            f"of which {there[0]} x {there[1]} lie evenly around its centre"
-            + (f" with --stride {options.stride}." if options.stride > 1 else ".")
+            f"{text}: {source} has {shape[0]} x {shape[1]} views"
+            + (
+                f", {there[0]} x {there[1]} with --stride {options.stride}."
+                if options.stride > 1
+                else "."
+            )
         )
 
 
-def _available(size: int, stride: int) -> int:
+def _every(size: int, stride: int) -> tuple[int, ...]:
+    """Every n-th row or column, such that the centre is one of them, and their centre."""
+    return tuple(range(size // 2 % stride, size, stride))
+
+
+def _spread(shape: tuple[int, int], options: ReadOptions) -> Window:
+    """Take all views; of too many, every second, third, ... row and column.
+
+    They reach to the edge of the aperture: a far view says more about small disparities than
+    many near ones.
+    """
+    strides = [options.stride, options.stride]
+    while True:
+        rows, columns = (_every(size, stride) for size, stride in zip(shape, strides, strict=True))
+        is_asked = options.use_views == "all" or options.stride > 1
+        if is_asked or len(rows) * len(columns) <= MOST_VIEWS:
+            return Window(rows, columns)
+        largest = max(len(rows), len(columns))
+        for axis, used in enumerate((rows, columns)):
+            strides[axis] += len(used) == largest
+
+
+def _exposed(shape: tuple[int, int], stride: int, exposure: FloatArray) -> Window:
+    """Take the largest central window of which most views are exposed."""
+    rows, columns = (min(MOST_VIGNETTED, _symmetric(size, stride)) for size in shape)
+    window = _place(shape, (rows, columns), stride, exposure)
+    while max(window.shape) > FEWEST_VIEWS and _share_exposed(exposure, window) < ENOUGH:
+        window = _place(shape, _next_smaller(window.shape), stride, exposure)
+    return window
+
+
+def _symmetric(size: int, stride: int) -> int:
     centre = size // 2
     return 2 * (min(centre, size - 1 - centre) // stride) + 1
-
-
-def _default_counts(shape: tuple[int, int], stride: int) -> tuple[int, int]:
-    rows, columns = (min(MOST_VIEWS, _available(size, stride)) for size in shape)
-    return rows, columns
 
 
 def _next_smaller(shape: tuple[int, int]) -> tuple[int, int]:
@@ -134,7 +172,7 @@ def _centres(size: int, has_choice: bool) -> tuple[int, ...]:
 
 def _around(centre: int, count: int, stride: int, size: int) -> tuple[int, ...] | None:
     first = centre - count // 2 * stride
-    last = centre + count // 2 * stride
+    last = first + (count - 1) * stride
     return None if first < 0 or last >= size else tuple(range(first, last + 1, stride))
 
 
@@ -156,17 +194,19 @@ def _find_dark(exposure: FloatArray | None, window: Window) -> BoolArray | None:
     return dark if dark.any() else None
 
 
-def _describe(
-    shape: tuple[int, int], window: Window, options: ReadOptions, wanted: tuple[int, int] | None
-) -> tuple[str, ...]:
+def _describe(shape: tuple[int, int], window: Window, options: ReadOptions) -> tuple[str, ...]:
     if window.shape == shape:
         return ()
-    used = f"{window.shape[0]} x {window.shape[1]}"
+    text = f"{shape[0]} x {shape[1]} views: {window.shape[0]} x {window.shape[1]}"
     if options.stride > 1:
-        return (
-            f"{shape[0]} x {shape[1]} views: {used} are used, with stride {options.stride}; "
-            f"disparities are per {options.stride} views.",
-        )
-    if wanted is None and (shape[0] % 2 == 0 or shape[1] % 2 == 0) and max(shape) <= MOST_VIEWS:
-        return (f"{shape[0]} x {shape[1]} views: the central odd grid of {used} is used.",)
-    return (f"{shape[0]} x {shape[1]} views: the central {used} are used.",)
+        return (f"{text} are used, with stride {options.stride}.",)
+    if max(_steps(window.rows) + _steps(window.columns)) > 1:
+        return (f"{text}, spread over all of them, are used. --use-views all takes every view.",)
+    return (
+        f"{shape[0]} x {shape[1]} views: the central {window.shape[0]} x {window.shape[1]} "
+        "are used.",
+    )
+
+
+def _steps(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    return (numbers[1] - numbers[0],) if len(numbers) > 1 else (1,)

@@ -44,8 +44,9 @@ def points(result: DisparityMap) -> FloatArray:
         pitch = result.camera.sensor_mm / larger_side  # mm per pixel
         depth[~np.isfinite(depth)] = np.nan
         reach = depth.astype(np.float64) * (pitch / result.camera.focal_mm)  # mm per pixel
-        cloud[..., 0] = right * reach
-        cloud[..., 1] = up[:, None] * reach
+        # in a part that was cut out, the optical axis is not in the middle
+        cloud[..., 0] = (right + result.camera.right_mm / pitch) * reach
+        cloud[..., 1] = (up[:, None] - result.camera.down_mm / pitch) * reach
         cloud[..., 2] = -depth
     cloud[~np.isfinite(cloud[..., 2])] = np.nan
     return cloud.astype(np.float32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,8 @@ def _read_confidence(path: Path, shape: tuple[int, ...]) -> FloatArray:
 def _camera(result: Any) -> Camera | None:
     known = result.get("camera") if isinstance(result, dict) else None
     names = {field.name for field in fields(Camera)}
-    if not isinstance(known, dict) or set(known) != names:
+    needed = {field.name for field in fields(Camera) if field.default is MISSING}
+    if not isinstance(known, dict) or not needed <= set(known) <= names:
         return None
     return Camera(**{name: float(value) for name, value in known.items()})
 

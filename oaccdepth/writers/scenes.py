@@ -184,7 +184,9 @@ def _describe(light_field: LightField, layout: str) -> dict[str, Any]:
 def _camera_numbers(light_field: LightField) -> list[float]:
     camera = light_field.camera
     assert camera is not None  # asked only for light fields with a camera
-    return [camera.baseline_mm, camera.focal_mm, camera.sensor_mm, camera.focus_mm]
+    numbers = [camera.baseline_mm, camera.focal_mm, camera.sensor_mm, camera.focus_mm]
+    is_cropped = camera.right_mm != 0 or camera.down_mm != 0
+    return [*numbers, camera.right_mm, camera.down_mm] if is_cropped else numbers
 
 
 def _as_integers(light_field: LightField, path: Path) -> Array:

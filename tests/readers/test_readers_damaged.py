@@ -193,7 +193,7 @@ def test_arrays_of_any_shape(tmp_path_factory, shape, kind, axes, views, ending)
             found = readers.read(path, options)
         except OaccDepthError:
             continue
-        assert min(found.grid) >= 3
+        assert found.grid[0] * found.grid[1] >= 3
 
 
 @SETTINGS
@@ -210,7 +210,7 @@ def test_pictures_of_any_size(tmp_path_factory, size, views, layout, eslf):
         found = readers.read(path, ReadOptions(views=views, layout=layout))
     except OaccDepthError:
         return
-    assert min(found.grid) >= 3
+    assert found.grid[0] * found.grid[1] >= 3
 
 
 NAMES = st.one_of(

@@ -184,18 +184,19 @@ def test_hci_camera_and_range(tmp_path, rendered):
         assert found.reason == "input_Cam000.png ... and parameters.cfg"
     wide = readers.read(tmp_path / "town", ReadOptions(stride=2))
     assert wide.grid == (3, 3)
-    assert wide.camera == Camera(100.0, 100.0, 35.0, 8000.0)
-    assert wide.disparity_range == (-2.4, 2.8)
-    note = "5 x 5 views: 3 x 3 are used, with stride 2; disparities are per 2 views."
-    assert wide.notes == (note,)
+    assert wide.camera == Camera(50.0, 100.0, 35.0, 8000.0)
+    assert wide.disparity_range == (-1.2, 1.4)
+    assert wide.camera_places[0, 2].tolist() == [-2, 2]
+    assert wide.notes == ("5 x 5 views: 3 x 3 are used, with stride 2.",)
 
 
-def test_ground_truth_follows_the_stride(tmp_path, rendered):
+def test_ground_truth_is_per_step_of_the_file(tmp_path, rendered):
     views, truth = rendered
     files.hci(tmp_path / "town", views, truth)
     wide = readers.read_ground_truth(tmp_path / "town", ReadOptions(stride=2))
-    assert np.allclose(wide, 2 * truth)
-    assert files.mismatch(readers.read(tmp_path / "town", ReadOptions(stride=2)).views, wide) < 8
+    assert np.allclose(wide, truth)
+    found = readers.read(tmp_path / "town", ReadOptions(stride=2))
+    assert files.mismatch(found.views, 2 * wide) < 8
     files.hci(tmp_path / "blind", views)
     assert readers.read_ground_truth(tmp_path / "blind") is None
 

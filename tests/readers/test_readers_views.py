@@ -56,13 +56,32 @@ def layered():
     [
         ((9, 9), {}, range(9), range(9), None),
         ((5, 9), {}, range(5), range(9), None),
-        ((11, 17), {}, range(1, 10), range(4, 13), "11 x 17 views: the central 9 x 9 are used."),
+        ((8, 6), {}, range(8), range(6), None),
+        ((1, 9), {}, range(1), range(9), None),
+        ((2, 2), {}, range(2), range(2), None),
         (
-            (8, 6),
+            (11, 17),
             {},
-            range(1, 8),
-            range(1, 6),
-            "8 x 6 views: the central odd grid of 7 x 5 is used.",
+            range(11),
+            range(0, 17, 2),
+            "11 x 17 views: 11 x 9, spread over all of them, are used. "
+            "--use-views all takes every view.",
+        ),
+        (
+            (17, 17),
+            {},
+            range(0, 17, 2),
+            range(0, 17, 2),
+            "17 x 17 views: 9 x 9, spread over all of them, are used. "
+            "--use-views all takes every view.",
+        ),
+        ((17, 17), {"use_views": "all"}, range(17), range(17), None),
+        (
+            (9, 9),
+            {"use_views": (4, 1)},
+            range(2, 6),
+            range(4, 5),
+            "9 x 9 views: the central 4 x 1 are used.",
         ),
         (
             (9, 9),
@@ -83,46 +102,42 @@ def layered():
             {"stride": 2},
             range(0, 17, 2),
             range(0, 17, 2),
-            "17 x 17 views: 9 x 9 are used, with stride 2; disparities are per 2 views.",
+            "17 x 17 views: 9 x 9 are used, with stride 2.",
         ),
     ],
 )
 def test_the_central_views_are_used(tmp_path, shape, options, rows, columns, note):
     views = np.random.default_rng(0).integers(0, 255, (*shape, 20, 24, 1), dtype=np.uint8)
     np.save(tmp_path / "a.npy", views)
-    found = readers.read(tmp_path / "a.npy", ReadOptions(**options))
+    options = ReadOptions(**options, check_orientation=False)
+    found = readers.read(tmp_path / "a.npy", options)
     assert np.array_equal(found.views, views[np.ix_(rows, columns)])
     assert found.notes == ((note,) if note else ())
+    # disparities are per step of the file, also where not every view is used
+    assert found.camera_places[0, 0].tolist() == [
+        rows[0] - shape[0] // 2,
+        columns[0] - shape[1] // 2,
+    ]
+    assert found.camera_places[-1, -1, 1] == columns[-1] - shape[1] // 2
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"use_views": (11, 11)}, "--use-views 11x11: {path} has 7 x 7 views."),
+        ({"views": (11, 9)}, "--views 11x9: {path} has 7 x 7 views."),
         (
-            {"use_views": (11, 11)},
-            "--use-views 11x11: at most 9 x 9 views can be used. "
-            "Use every n-th view with --stride N, or fewer with --use-views UxV.",
+            {"use_views": (1, 2)},
+            "--use-views 1x2: expected at least 3 views, such as 3x3 or 1x5.",
         ),
-        (
-            {"views": (11, 9)},
-            "--views 11x9: at most 9 x 9 views can be used. "
-            "Use every n-th view with --stride N, or fewer with --use-views UxV.",
-        ),
-        ({"use_views": (4, 5)}, "--use-views 4x5: expected odd numbers from 3 to 9, such as 7x7."),
-        ({"use_views": (1, 9)}, "--use-views 1x9: expected odd numbers from 3 to 9, such as 7x7."),
-        (
-            {"use_views": (9, 9)},
-            "--use-views 9x9: {path} has 7 x 7 views, of which 7 x 7 lie evenly around its centre.",
-        ),
+        ({"use_views": "most"}, "--use-views most: expected UxV, such as 9x9, or all."),
         (
             {"use_views": (5, 5), "stride": 2},
-            "--use-views 5x5: {path} has 7 x 7 views, "
-            "of which 3 x 3 lie evenly around its centre with --stride 2.",
+            "--use-views 5x5: {path} has 7 x 7 views, 3 x 3 with --stride 2.",
         ),
         (
             {"stride": 4},
-            "--stride 4: leaves 1 x 1 of 7 x 7 views, at least 3 x 3 are needed. "
-            "Use a smaller stride.",
+            "--stride 4: leaves 1 x 1 of 7 x 7 views, at least 3 are needed. Use a smaller stride.",
         ),
         ({"stride": 0}, "--stride 0: expected 1 or more."),
         ({"gamma": 0.0}, "--gamma 0.0: expected 0.1 to 10."),
@@ -139,37 +154,38 @@ def test_impossible_wishes(tmp_path, options, message):
     assert str(caught.value) == message.format(path=tmp_path / "a.npy")
 
 
-@pytest.mark.parametrize("shape", [(1, 9), (9, 1), (2, 2), (2, 9)])
-def test_rows_of_views_are_refused(tmp_path, shape):
+@pytest.mark.parametrize("shape", [(1, 2), (2, 1)])
+def test_two_views_are_refused(tmp_path, shape):
     np.save(tmp_path / "a.npy", np.zeros((*shape, 20, 24, 3), dtype=np.uint8))
     with pytest.raises(InvalidLightField) as caught:
         readers.read(tmp_path / "a.npy")
     assert str(caught.value) == (
-        f"{tmp_path}/a.npy: has {shape[0]} x {shape[1]} views, at least 3 x 3 are needed: "
-        "disparity is estimated from camera rows and columns together. "
+        f"{tmp_path}/a.npy: has {shape[0]} x {shape[1]} views, at least 3 are needed. "
         "If the views lie in another grid, pass --views UxV."
     )
 
 
-def test_rows_of_named_views_are_refused(tmp_path):
-    views = np.zeros((1, 16, 20, 24, 3), dtype=np.uint8)
-    cases = (
-        (views, "view_{}_{}.png", 1, "1 x 16"),
-        (views, "{:02d}_{:02d}.png", 0, "1 x 16"),
-        (views.swapaxes(0, 1), "{:02d}_{:02d}.png", 0, "16 x 1"),
-    )
-    for number, (stack, name, base, shape) in enumerate(cases):
-        folder = tmp_path / str(number)
-        files.pairs(folder, stack[:9, :9], name, base)
-        with pytest.raises(InvalidLightField) as caught:
-            readers.read(folder)
-        assert str(caught.value) == (
-            f"{folder}: has {shape.replace('16', '9')} views, at least 3 x 3 are needed: "
-            "disparity is estimated from camera rows and columns together. "
-            "If the views lie in another grid, pass --views UxV."
-        )
-    assert readers.read(tmp_path / "0", ReadOptions(views=(3, 3))).grid == (3, 3)
-    files.numbered(tmp_path / "counted", views[:, :9], "IMG_0001_{:03d}.png")
+@pytest.mark.parametrize(
+    ("name", "row", "columns", "shape"),
+    [
+        ("view_{}_{}.png", 1, range(1, 10), (1, 9)),
+        ("{:02d}_{:02d}.png", 0, range(9), (1, 9)),
+        ("view_{:02d}_{:02d}.png", 0, range(4, 13), (1, 9)),
+        ("view_{1:02d}_{0:02d}.png", 3, range(4, 13), (9, 1)),
+    ],
+)
+def test_names_of_one_row_are_believed(tmp_path, name, row, columns, shape):
+    views = np.random.default_rng(0).integers(0, 255, (9, 20, 24, 3), dtype=np.uint8)
+    for view, column in zip(views, columns, strict=True):
+        files.write_picture(tmp_path / name.format(row, column), view)
+    found = readers.read(tmp_path, ReadOptions(check_orientation=False))
+    assert found.grid == shape
+    assert np.array_equal(found.views.reshape(views.shape), views)
+
+
+def test_pictures_with_a_number_of_their_own_are_counted(tmp_path):
+    views = np.zeros((1, 9, 20, 24, 3), dtype=np.uint8)
+    files.numbered(tmp_path / "counted", views, "IMG_0001_{:03d}.png")
     assert readers.read(tmp_path / "counted").grid == (3, 3)
 
 
@@ -282,7 +298,8 @@ def test_a_missing_view_outside_the_used_ones_does_not_matter(tmp_path):
     views, _ = files.render((11, 11), (20, 24))
     files.pairs(tmp_path / "a", views, "view_{}_{}.png")
     (tmp_path / "a" / "view_0_0.png").unlink()
-    found = readers.read(tmp_path / "a", ReadOptions(check_orientation=False))
+    options = ReadOptions(check_orientation=False, use_views=(9, 9))
+    found = readers.read(tmp_path / "a", options)
     assert np.array_equal(found.views, views[1:10, 1:10])
 
 
@@ -292,11 +309,11 @@ def test_a_missing_view_outside_the_used_ones_does_not_matter(tmp_path):
 @pytest.mark.parametrize(
     ("stored", "dtype", "expected"),
     [
-        (np.uint16, np.uint16, lambda views: views),
+        (np.uint16, np.uint16, lambda views: views.astype(np.uint16) * 256),
         (np.int64, np.uint8, lambda views: views),
         (np.float64, np.float32, lambda views: np.float32(views) / np.float32(255)),
         (np.float16, np.float32, lambda views: np.float32(views) / np.float32(255)),
-        (">u2", np.uint16, lambda views: views),
+        (">u2", np.uint16, lambda views: views.astype(np.uint16) * 256),
         (bool, np.uint8, lambda views: np.where(views, 255, 0)),
     ],
 )
@@ -308,6 +325,38 @@ def test_number_types(tmp_path, rendered, stored, dtype, expected):
     assert np.allclose(found, expected(views), atol=1e-6)
 
 
+def test_a_16_bit_view_among_8_bit_ones_is_scaled(tmp_path, rendered):
+    views = rendered[0]
+    files.pairs(tmp_path / "a", views, "view_{}_{}.png")
+    files.write_picture(tmp_path / "a" / "view_1_2.png", views[1, 2].astype(np.uint16) * 257)
+    found = readers.read(tmp_path / "a")
+    assert np.array_equal(found.views, views)
+    assert found.notes == ("Scaled to the bit depth of the centre view: view_1_2.png.",)
+    files.pairs(tmp_path / "b", views.astype(np.uint16) * 257, "view_{}_{}.png")
+    files.write_picture(tmp_path / "b" / "view_1_2.png", views[1, 2])
+    assert np.array_equal(readers.read(tmp_path / "b").views, views.astype(np.uint16) * 257)
+
+
+def test_dark_16_bit_values_are_stretched(tmp_path, rendered):
+    dark = (rendered[0] // 6).astype(np.uint16)
+    np.save(tmp_path / "a.npy", dark)
+    found = readers.read(tmp_path / "a.npy", ReadOptions(check_orientation=False))
+    assert np.array_equal(found.views, dark * 1024)
+    largest = dark[2, 2].max()
+    assert found.notes == (f"Values up to {largest} of 65535 are very dark: multiplied by 1024.",)
+
+
+def test_a_mask_that_is_false_everywhere_is_refused(tmp_path, rendered):
+    for name, mask in (("a", np.zeros((5, 5), bool)), ("b", np.zeros((5, 5, 60, 76), bool))):
+        np.savez(tmp_path / f"{name}.npz", views=rendered[0], valid=mask)
+        with pytest.raises(InvalidLightField) as caught:
+            readers.read(tmp_path / f"{name}.npz")
+        assert str(caught.value) == (
+            f"{tmp_path / name}.npz: no pixel of the centre view is finite and opaque, "
+            "so there is nothing to estimate. Export it again."
+        )
+
+
 def test_unit_floats_stay(tmp_path, rendered):
     views = rendered[0] / 255
     views[0, 0, 0, 0] = 1.02, -0.01, np.nan
@@ -315,6 +364,7 @@ def test_unit_floats_stay(tmp_path, rendered):
     found = readers.read(tmp_path / "a.npy", ReadOptions(check_orientation=False))
     assert found.views[0, 0, 0, 0].tolist() == [1, 0, 0]
     assert np.argwhere(~found.valid).tolist() == [[0, 0, 0, 0]]
+    assert found.notes == ("1 pixel is NaN or infinite: masked out.",)
 
 
 @pytest.mark.parametrize(
@@ -465,12 +515,45 @@ def test_the_way_out_reverses_the_other_axis(tmp_path, layered, wrong):
 
 
 def test_right_axes_are_left_alone(tmp_path, layered, rendered, caplog):
-    for views, name in ((layered[0], "a"), (rendered[0], "b")):
-        files.pairs(tmp_path / name, views, "cam_{}_{}.png")
-        found = readers.read(tmp_path / name)
+    for views, name in ((layered[0], "cam_{}_{}.png"), (rendered[0], "view_{}_{}.png")):
+        files.pairs(tmp_path / name[:3], views, name)
+        found = readers.read(tmp_path / name[:3])
         assert np.array_equal(found.views, views)
         assert found.notes == ()
     assert caplog.messages == []
+
+
+SIGN_IS_OPEN = (
+    "othing in the views tells whether near and far are exchanged. If they come out "
+    "exchanged, pass --flip-u --flip-v; if not, --no-check-orientation."
+)
+
+
+def test_an_open_sign_is_said(tmp_path, rendered, caplog):
+    files.pairs(tmp_path / "a", rendered[0], "cam_{}_{}.png")  # nothing hides anything in it
+    found = readers.read(tmp_path / "a")
+    assert np.array_equal(found.views, rendered[0])
+    assert found.notes == (f"N{SIGN_IS_OPEN}",)
+    assert caplog.messages == [f"warning: {tmp_path / 'a'}: n{SIGN_IS_OPEN}"]
+    for settled in ({"flip_u": True, "flip_v": True}, {"check_orientation": False}):
+        assert readers.read(tmp_path / "a", ReadOptions(**settled)).notes == ()
+
+
+def test_the_outermost_views_of_the_file_vote(tmp_path, layered):
+    """The central 3x3 views of a reversed array see too little behind things to vote."""
+    backwards = np.ascontiguousarray(layered[0][::-1, ::-1])
+    np.save(tmp_path / "a.npy", backwards)
+    found = readers.read(tmp_path / "a.npy", ReadOptions(use_views=(3, 3)))
+    assert np.array_equal(found.views, layered[0][1:4, 1:4])
+
+
+def test_a_row_of_views_that_runs_backwards(tmp_path, layered):
+    row = layered[0][2]
+    for stack, grid in ((row[None, ::-1], (1, 5)), (row[::-1, None], (1, 5))):
+        np.save(tmp_path / "a.npy", stack)  # the second one is really a row, too
+        found = readers.read(tmp_path / "a.npy")
+        assert found.grid == grid
+        assert np.array_equal(found.views[0], row)
 
 
 def test_the_check_can_be_switched_off(tmp_path, layered):
@@ -516,7 +599,7 @@ def test_nothing_is_turned_without_reason(tmp_path, content):
     }[content]
     np.save(tmp_path / "a.npy", views)
     found = readers.read(tmp_path / "a.npy")
-    assert found.notes == ()
+    assert found.notes == (f"N{SIGN_IS_OPEN}",)
     assert np.array_equal(found.views, views)
 
 

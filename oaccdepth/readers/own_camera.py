@@ -1,0 +1,78 @@
+"""What the user says about the cameras, and what cropping does to them -> Camera."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from oaccdepth.errors import InvalidOption
+from oaccdepth.lightfield import Camera
+from oaccdepth.options import ReadOptions
+from oaccdepth.readers.cutting import Cut
+
+EQUIVALENT_MM = 36.0  # a focal length in pixels is told as that of a full-frame camera
+OPTIONS = {
+    "baseline_mm": "--baseline-mm",
+    "focal_px": "--focal-px",
+    "focal_mm": "--focal-mm",
+    "sensor_mm": "--sensor-mm",
+    "focus_distance_mm": "--focus-distance-mm",
+}
+
+
+def choose_camera(known: Camera | None, options: ReadOptions, larger_side_px: int) -> Camera | None:
+    """Give the camera of the files, with what the user says in its place."""
+    given = {name: value for name in OPTIONS if (value := getattr(options, name)) is not None}
+    if not given:
+        return known
+    _check_values(given)
+    first = next(f"{OPTIONS[name]} {value:g}" for name, value in given.items())
+    baseline = given.get("baseline_mm", known.baseline_mm if known else None)
+    if baseline is None:
+        raise InvalidOption(
+            f"{first}: a camera also needs the distance between views. Add --baseline-mm MM."
+        )
+    sensor = given.get("sensor_mm", known.sensor_mm if known else EQUIVALENT_MM)
+    focal = _focal_mm(given, known, sensor / larger_side_px)
+    if focal is None:
+        raise InvalidOption(
+            f"{first}: a camera also needs its focal length. "
+            "Add --focal-px PX, or --focal-mm MM with --sensor-mm MM."
+        )
+    focus = given.get("focus_distance_mm", known.focus_mm if known else 0.0)
+    return Camera(baseline, focal, sensor, focus)
+
+
+def _check_values(given: dict[str, float]) -> None:
+    for name, value in given.items():
+        is_focus = name == "focus_distance_mm"  # 0: the cameras are parallel
+        if not (math.isfinite(value) and (value > 0 or (is_focus and value == 0))):
+            expected = "0 or more" if is_focus else "more than 0"
+            raise InvalidOption(f"{OPTIONS[name]} {value:g}: expected {expected}.")
+    if "focal_px" in given and "focal_mm" in given:
+        raise InvalidOption(
+            f"--focal-px {given['focal_px']:g}: the focal length is also given by "
+            f"--focal-mm {given['focal_mm']:g}. Pass one of the two."
+        )
+
+
+def _focal_mm(given: dict[str, float], known: Camera | None, pitch_mm: float) -> float | None:
+    if "focal_px" in given:
+        return given["focal_px"] * pitch_mm
+    if known is not None:
+        return given.get("focal_mm", known.focal_mm)
+    return given.get("focal_mm") if "sensor_mm" in given else None
+
+
+def cropped_camera(camera: Camera | None, cut: Cut | None) -> Camera | None:
+    """Give the camera whose whole picture is the part that was cut out."""
+    if camera is None or cut is None:
+        return camera
+    pitch = camera.sensor_mm / max(cut.stored)  # mm per stored pixel
+    (height, width), (top, left) = cut.part, cut.corner
+    return replace(
+        camera,
+        sensor_mm=pitch * max(cut.part),
+        right_mm=camera.right_mm + pitch * (left + width / 2 - cut.stored[1] / 2),
+        down_mm=camera.down_mm + pitch * (top + height / 2 - cut.stored[0] / 2),
+    )
