@@ -18,7 +18,8 @@ Pair = tuple[int, int]
 Range = tuple[float, float]
 
 PRECISIONS = ("fp32", "fp16", "bf16")
-COLORMAP = "viridis"
+# Perceptually uniform ones first; names are OpenCV's, in lower case.
+COLORMAPS = ("viridis", "cividis", "magma", "inferno", "plasma", "turbo", "gray")
 
 
 @dataclass(frozen=True)
@@ -219,7 +220,12 @@ class WriteOptions(Declared):
         flag="--format",
         metavar="NAME",
     )
-    colormap: str = option(COLORMAP, "Colours of disparity.png.", metavar="NAME")
+    colormap: str = option(
+        COLORMAPS[0],
+        "Colours of the disparity: viridis, cividis, magma, inferno, plasma, turbo or gray.",
+        metavar="NAME",
+        choices=COLORMAPS,
+    )
     value_range: Range | None = option(
         None,
         "Disparities at the ends of the colour bar, in px. Default: what occurs.",
@@ -227,6 +233,7 @@ class WriteOptions(Declared):
         metavar="MIN:MAX",
         parse=parse_range,
     )
+    view: bool = option(False, "Also write an interactive page, view.html.")
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def save_tiny_weights(path: Path) -> Path:
     return path
 
 
-def toy_estimate(light_field, progress):
+def toy_estimate(light_field, options, progress):
     """Something that depends on the views and takes no time."""
     progress("network", 0.5)
     disparity = light_field.centre.mean(axis=-1)
@@ -61,9 +61,9 @@ def open_toy(options):
 def open_slow(options):
     """A network that takes 0.2 s for a light field."""
 
-    def estimate(light_field, progress):
+    def estimate(light_field, options, progress):
         time.sleep(0.2)
-        return toy_estimate(light_field, progress)
+        return toy_estimate(light_field, options, progress)
 
     return estimate
 
@@ -71,10 +71,10 @@ def open_slow(options):
 def open_deadly(options):
     """A network that kills its process on the scene called "deadly"."""
 
-    def estimate(light_field, progress):
+    def estimate(light_field, options, progress):
         if light_field.source == "deadly":
             os.kill(os.getpid(), signal.SIGKILL)
-        return toy_estimate(light_field, progress)
+        return toy_estimate(light_field, options, progress)
 
     return estimate
 

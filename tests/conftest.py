@@ -12,10 +12,10 @@ import pytest
 from hypothesis import settings
 from typer.testing import CliRunner
 
-from oaccdepth import writers
 from oaccdepth.lightfield import Camera
 from oaccdepth.rendering.surfaces import Plane, Sphere, Surface, bars, cloud_texture, polygon
 from oaccdepth.rendering.synthetic import SyntheticScene, render
+from oaccdepth.writers import scenes
 
 
 def scene_between(low: float, high: float, size=(96, 128), grid=(9, 9)):
@@ -52,7 +52,7 @@ def scene() -> SyntheticScene:
 def scene_folder(scene: SyntheticScene, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same as files: a scene of the HCI benchmark. Not to be changed by a test."""
     folder = tmp_path_factory.mktemp("scenes") / "town"
-    writers.write_scene(scene.light_field, folder, scene.disparity)
+    scenes.write_light_field(scenes.with_8_bits(scene.light_field), folder, truth=scene.disparity)
     return folder
 
 

@@ -19,7 +19,7 @@ ROWS = {
     "4": ["networks"],
     "5": ["estimation"],
     "6": ["evaluation", "looking", "training"],
-    "7": ["batch", "benchmark"],
+    "7": ["pipeline", "batch", "benchmark"],
     "8": ["commands", "cli", "__init__", "__main__"],
 }
 TORCH = {"evidence", "networks", "estimation", "training", "benchmark"}  # know torch at import

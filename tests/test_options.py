@@ -17,6 +17,10 @@ from oaccdepth.options import EstimateOptions, ReadOptions, TrainOptions, WriteO
         (lambda: ReadOptions(gamma=11), "--gamma 11: expected 0.1 to 10."),
         (lambda: ReadOptions(gamma=float("nan")), "--gamma nan: expected 0.1 to 10."),
         (lambda: ReadOptions(layout="stack"), "--layout stack: expected mosaic or lenslet."),
+        (
+            lambda: WriteOptions(colormap="parula"),
+            "--colormap parula: expected viridis, cividis, magma, inferno, plasma, turbo or gray.",
+        ),
         (lambda: EstimateOptions(tile=8), "--tile 8: expected 16 or more."),
         (lambda: TrainOptions(synthetic=1.5), "--synthetic 1.5: expected 0 to 1."),
     ],

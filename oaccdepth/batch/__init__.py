@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from oaccdepth import readers, writers
+from oaccdepth import readers
 from oaccdepth.batch.crew import Crew, LocalWorker, ProcessWorker, Worker
 from oaccdepth.batch.job import (
     Job,
@@ -34,6 +34,7 @@ from oaccdepth.files.atomic import remove_leftovers, told
 from oaccdepth.files.signals import ENDING
 from oaccdepth.options import BatchOptions, EstimateOptions, ReadOptions, WriteOptions
 from oaccdepth.version import __version__
+from oaccdepth.writers import results
 
 logger = logging.getLogger(__name__)
 
@@ -183,10 +184,8 @@ def run_jobs(
 ) -> Summary:
     """Do the jobs, and write the report."""
     # Told now, not for each scene; whether a camera is known for depth is a matter of the scene.
-    common = [name for name in settings.writing.formats if name != "depth"]
-    writers.prepare(
-        settings.output, formats=common, colormap=settings.writing.colormap, overwrite=True
-    )
+    common = tuple(name for name in settings.writing.formats if name != "depth")
+    results.prepare(settings.output, replace(settings.writing, formats=common), overwrite=True)
     with told(settings.output):
         settings.output.mkdir(parents=True, exist_ok=True)
     records: dict[str, Record] = {}

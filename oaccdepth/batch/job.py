@@ -20,21 +20,21 @@ from typing import Any
 
 import numpy as np
 
-from oaccdepth import readers, writers
 from oaccdepth.batch.memory import PeakMemory
 from oaccdepth.disparity import DisparityMap
 from oaccdepth.errors import OaccDepthError
 from oaccdepth.evaluation import scores
 from oaccdepth.lightfield import LightField
 from oaccdepth.options import EstimateOptions, ReadOptions, WriteOptions
+from oaccdepth.pipeline import Estimate, process, read_truth
 from oaccdepth.progress import ReportProgress
+from oaccdepth.writers.results import RUN_FILE
 
 logger = logging.getLogger(__name__)
 
 BLOCK = 1 << 20  # bytes read at a time
 
 Report = Callable[[str, str, float], None]  # scene, what is going on, how much is done (0..1)
-Estimate = Callable[[LightField, ReportProgress], DisparityMap]
 RunVersion = tuple[int, int, int] | None
 
 
@@ -74,7 +74,9 @@ def open_network(options: EstimateOptions) -> Estimate:
 
     network = inference.load_network(options.weights, options.device)
 
-    def estimate(light_field: LightField, progress: ReportProgress) -> DisparityMap:
+    def estimate(
+        light_field: LightField, options: EstimateOptions, progress: ReportProgress
+    ) -> DisparityMap:
         return inference.estimate(light_field, options, network=network, progress=progress)
 
     return estimate
@@ -90,7 +92,6 @@ class Settings:
     weights_sha256: str = ""
     redo: bool = False
     output: Path = Path()  # never part of an input, even if it lies inside
-    read: Callable[[Path, ReadOptions], LightField] = readers.read
     open_network: Callable[[EstimateOptions], Estimate] = open_network
 
     def made_from(self, source: Path) -> dict[str, Any]:
@@ -158,7 +159,7 @@ def record_since(job: Job, version: RunVersion) -> Record | None:
 def run_version(job: Job) -> RunVersion:
     """What tells one `run.json` of a scene from the next, without reading it; None: not there."""
     try:
-        found = (job.folder / writers.RUN_FILE).stat()
+        found = (job.folder / RUN_FILE).stat()
     except OSError:
         return None
     return found.st_ino, found.st_mtime_ns, found.st_size
@@ -167,7 +168,7 @@ def run_version(job: Job) -> RunVersion:
 def _read_run(job: Job) -> tuple[Any, Record | None]:
     """What a scene was made from, and its record, if its files are all there."""
     try:
-        run = json.loads((job.folder / writers.RUN_FILE).read_text(encoding="utf-8"))
+        run = json.loads((job.folder / RUN_FILE).read_text(encoding="utf-8"))
         if not all((job.folder / name).is_file() for name in run["files"]):
             return None, None
         return run["batch"]["made_from"], Record(**run["batch"]["record"])
@@ -214,40 +215,35 @@ class Pipeline:
 
     def _process(self, job: Job, report: Report) -> Record:
         settings = self._settings
-        report(job.scene, "reading", 0.0)
+        report(job.scene, "checking", 0.0)
         made_from = settings.made_from(job.source)
         earlier = None if settings.redo else earlier_record(job, made_from)
         if earlier is not None:
             return earlier
-        light_field = settings.read(job.source, settings.reading)
-        return self._estimate_and_write(job, light_field, made_from, partial(report, job.scene))
+        records = []
 
-    def _estimate_and_write(
-        self, job: Job, light_field: LightField, made_from: dict[str, Any], progress: ReportProgress
-    ) -> Record:
-        settings = self._settings
-        chosen = settings.writing
-        writing: dict[str, Any] = {
-            "formats": chosen.formats,
-            "colormap": chosen.colormap,
-            "overwrite": True,
-        }
-        writers.prepare(job.folder, camera=light_field.camera, **writing)
-        result, measured = self._in_network(light_field, progress)
-        progress("writing", 0.0)
-        record = _describe(job, light_field, result, settings.reading, **measured)
-        batch = {"made_from": made_from, "record": asdict(record)}
-        writers.write(
-            replace(result, made_with=replace(result.made_with, batch=batch)),
+        def estimate(
+            light_field: LightField, options: EstimateOptions, progress: ReportProgress
+        ) -> DisparityMap:
+            result, measured = self._in_network(light_field, options, progress)
+            records.append(_describe(job, light_field, result, settings.reading, **measured))
+            batch = {"made_from": made_from, "record": asdict(records[0])}
+            return replace(result, made_with=replace(result.made_with, batch=batch))
+
+        process(
+            job.source,
             job.folder,
-            value_range=chosen.value_range,
-            centre=light_field.centre,
-            **writing,
+            settings.reading,
+            settings.estimating,
+            settings.writing,
+            overwrite=True,
+            progress=partial(report, job.scene),
+            estimate=estimate,
         )
-        return record
+        return records[0]
 
     def _in_network(
-        self, light_field: LightField, progress: ReportProgress
+        self, light_field: LightField, options: EstimateOptions, progress: ReportProgress
     ) -> tuple[DisparityMap, dict[str, Any]]:
         """Wait for the network's thread; the result with the time and memory that it took."""
 
@@ -257,13 +253,14 @@ class Pipeline:
             progress(stage, fraction)
 
         def estimate() -> tuple[DisparityMap, dict[str, Any]]:
-            check_and_report("waiting", 0.0)
+            check_and_report("estimating", 0.0)
             memory = PeakMemory()
             start = time.perf_counter()
-            result = self._estimate(light_field, check_and_report)
+            result = self._estimate(light_field, options, check_and_report)
             seconds = time.perf_counter() - start
             return result, {"seconds": round(seconds, 3), "peak_memory_bytes": memory.read()}
 
+        progress("waiting", 0.0)
         try:
             return self._network.submit(estimate).result()
         except (RuntimeError, CancelledError) as error:
@@ -297,13 +294,13 @@ def _describe(
 
 def _score(
     job: Job, result: DisparityMap, reading: ReadOptions
-) -> tuple[dict[str, float | None], list[str]]:
-    """Scores where ground truth lies beside the scene; bad ground truth is told, but no failure."""
+) -> tuple[dict[str, float | None], tuple[str, ...]]:
+    """Scores where ground truth lies beside the scene; if it is bad, a note says so."""
+    truth, notes = read_truth(job.source, reading)
+    if truth is None:
+        return {}, notes
     try:
-        truth = readers.read_ground_truth(job.source, reading)
-        if truth is None:
-            return {}, []
         score = scores.evaluate_maps(job.scene, result.disparity, truth)
-        return scores.finite(score.values), []
     except OaccDepthError as error:
-        return {}, [f"not scored: {error}"]
+        return {}, (f"not scored: {error}",)
+    return scores.finite(score.values), ()

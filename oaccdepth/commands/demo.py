@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,9 +17,10 @@ from oaccdepth.commands.shared import (
     configure_logging,
     progress_bar,
 )
-from oaccdepth.commands.shared.estimating import print_notes, write_page
+from oaccdepth.commands.shared.estimating import print_notes
 from oaccdepth.commands.shared.nesting import takes
-from oaccdepth.options import EstimateOptions
+from oaccdepth.options import EstimateOptions, WriteOptions
+from oaccdepth.progress import share
 
 if TYPE_CHECKING:
     from oaccdepth.disparity import DisparityMap
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path("oaccdepth-demo")
 SCENE, MASKS = "scene", "masks"  # sub-folders
+RENDERING = 0.05  # of the time
 
 
 def register(app: typer.Typer) -> None:
@@ -51,57 +53,54 @@ def demo(
     Renders a small light field, estimates its disparity, compares it with the truth and writes all
     kinds of output.
     """
-    from oaccdepth import writers
-    from oaccdepth.estimation import inference
+    from oaccdepth.pipeline import process
     from oaccdepth.rendering import synthetic
+    from oaccdepth.writers import masks, results, scenes
 
     configure_logging(quiet, verbose)
-    options = replace(estimating, keep_masks=True, keep_passes=True, keep_evidence=True)
-    settings: dict[str, Any] = {"formats": list(writers.FORMATS), "overwrite": overwrite}
+    writing = WriteOptions(formats=tuple(results.FORMATS), view=True)
+    pages = [results.VIEWER_FILE]
     with progress_bar(quiet) as progress:
-        writers.prepare(
-            output, camera=synthetic.DEMO_CAMERA, beside=[writers.VIEWER_FILE], **settings
+        # first of all, or an error would come after the work
+        results.prepare(
+            output, writing, camera=synthetic.DEMO_CAMERA, overwrite=overwrite, beside=pages
         )
-        network = inference.load_network(
-            options.weights, options.device
-        )  # or say at once what is wrong
         progress("rendering", 0.0)
         scene = synthetic.demo_scene()
         # what `view` and `figure` look for beside the result
         light_field = replace(scene.light_field, source=SCENE)
-        result = inference.estimate(light_field, options, network=network, progress=progress)
-        progress("writing", 1.0)
-        _write_all(scene, result, output, settings)
-    print_notes(result.made_with.notes, quiet)
-    scores = _score(scene, result)
+
+        def write_beside(stage: Path, result: DisparityMap) -> dict[str, str]:
+            assert result.masks is not None  # the page has them
+            plain = scenes.with_8_bits(light_field)
+            scenes.write_light_field(plain, stage / SCENE, truth=scene.disparity)
+            made_with = result.made_with
+            masks.write_masks({".": result.masks}, stage / MASKS, made_with=made_with)
+            return {}
+
+        done = process(
+            light_field,
+            output,
+            estimating=estimating,
+            writing=writing,
+            overwrite=overwrite,
+            progress=share(progress, RENDERING, 1.0),
+            truth=scene.disparity,
+            write_beside=write_beside,
+        )
+    print_notes(done.notes, quiet)
+    scores = _score(scene, done.result)
     if as_json:
         typer.echo(json.dumps({"output": str(output), **scores}, indent=2))
     elif not quiet:
-        _print_result(scores, result, output)
-
-
-def _write_all(
-    scene: SyntheticScene, result: DisparityMap, output: Path, settings: dict[str, Any]
-) -> None:
-    from oaccdepth import writers
-
-    masks = result.masks
-    assert masks is not None  # asked for by keep_masks
-
-    def write_beside(stage: Path) -> dict[str, str]:
-        writers.write_scene(scene.light_field, stage / SCENE, scene.disparity)
-        writers.write_masks({".": masks}, stage / MASKS, made_with=result.made_with)
-        return write_page(stage, scene.light_field, result, scene.disparity)
-
-    centre = scene.light_field.centre
-    writers.write(result, output, centre=centre, write_beside=write_beside, **settings)
+        _print_result(scores, done.result, output)
 
 
 def _score(scene: SyntheticScene, result: DisparityMap) -> dict[str, float]:
     """The benchmark's scores, with its border of 15 px, and how far the masks are right."""
     from oaccdepth.evaluation import metrics
 
-    assert result.masks is not None  # asked for by keep_masks
+    assert result.masks is not None  # the page has them
     scored = metrics.scored_pixels(scene.disparity)
     agreeing = (result.masks > 0.5) == scene.visibility
     return {

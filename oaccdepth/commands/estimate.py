@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -22,7 +21,6 @@ from oaccdepth.commands.shared.estimating import (
     describe,
     print_message,
     print_notes,
-    write_page,
 )
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.options import EstimateOptions, ReadOptions, WriteOptions
@@ -41,7 +39,6 @@ def estimate(
     path: Input,
     output: Output,
     overwrite: Overwrite = False,
-    view: Annotated[bool, typer.Option("--view", help="Also write an interactive page.")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -54,40 +51,21 @@ def estimate(
 
     Writes disparity.pfm, disparity.png, confidence.png and run.json to the folder OUT.
     """
-    from oaccdepth import readers, writers
-    from oaccdepth.estimation import inference
+    from oaccdepth.pipeline import process
+    from oaccdepth.writers.results import RUN_FILE
 
     configure_logging(quiet, verbose)
-    options = replace(estimating, keep_masks=view, keep_passes=view, keep_evidence=view)
-    light_field = readers.read(path, reading)
-    settings: dict[str, Any] = {
-        "formats": writing.formats,
-        "colormap": writing.colormap,
-        "overwrite": overwrite,
-    }
     with progress_bar(quiet) as progress:
-        pages = [writers.VIEWER_FILE] if view else []
-        writers.prepare(output, camera=light_field.camera, beside=pages, **settings)
-        result = inference.estimate(light_field, options, progress=progress)
-        progress("writing", 1.0)
-        truth = readers.read_ground_truth(path, reading) if view else None
-        written = writers.write(
-            result,
-            output,
-            value_range=writing.value_range,
-            centre=light_field.centre,
-            write_beside=lambda stage: (
-                write_page(stage, light_field, result, truth) if view else {}
-            ),
-            **settings,
+        done = process(
+            path, output, reading, estimating, writing, overwrite=overwrite, progress=progress
         )
-    print_notes((*light_field.notes, *result.made_with.notes), quiet)
-    print_message(f"{describe(light_field)}; {_how_it_went(result)}", quiet)
+    print_notes(done.notes, quiet)
+    print_message(f"{describe(done.light_field)}; {_how_it_went(done.result)}", quiet)
     if as_json:
-        content = json.loads((output / writers.RUN_FILE).read_text(encoding="utf-8"))
-        typer.echo(json.dumps({"written": [str(file) for file in written], **content}, indent=2))
+        content = json.loads((output / RUN_FILE).read_text(encoding="utf-8"))
+        typer.echo(json.dumps({"written": [str(file) for file in done.files], **content}, indent=2))
     elif not quiet:
-        typer.echo("\n".join(str(file) for file in written))
+        typer.echo("\n".join(str(file) for file in done.files))
 
 
 def _how_it_went(result: DisparityMap) -> str:

@@ -25,7 +25,7 @@ from oaccdepth.commands.shared.looking import (
 )
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.errors import InvalidOption
-from oaccdepth.options import EstimateOptions, Range, ReadOptions, parse_range
+from oaccdepth.options import EstimateOptions, Range, ReadOptions, WriteOptions
 
 PanelNames = Annotated[
     list[str] | None,
@@ -63,15 +63,6 @@ Columns = Annotated[
 PanelWidth = Annotated[
     int, typer.Option("--panel-width", metavar="PX", min=64, help="Width of a panel.")
 ]
-EndsOfColours = Annotated[
-    str | None,
-    typer.Option(
-        "--range",
-        metavar="MIN:MAX",
-        help="Disparities at the ends of the colours or of the focus, in px. Default: what occurs.",
-        show_default=False,
-    ),
-]
 EndsOfErrors = Annotated[
     float, typer.Option("--error-range", metavar="PX", help="Error at the ends of its colours.")
 ]
@@ -85,7 +76,11 @@ def register(app: typer.Typer) -> None:
     app.command()(figure)
 
 
-@takes(estimating=EstimateOptions, reading=ReadOptions)
+@takes(
+    writing=(WriteOptions, "colormap", "value_range"),
+    estimating=EstimateOptions,
+    reading=ReadOptions,
+)
 def figure(
     path: ResultOrInput,
     output: FigureFile,
@@ -93,10 +88,6 @@ def figure(
     panels: PanelNames = None,
     columns: Columns = None,
     side: PanelWidth = 640,
-    colormap: Annotated[
-        str, typer.Option("--colormap", metavar="NAME", help="Colours of the disparity.")
-    ] = "viridis",
-    colour_range: EndsOfColours = None,
     error_range: EndsOfErrors = 0.2,
     animate: Animation = None,
     frames_per_second: FramesPerSecond = 15,
@@ -104,6 +95,7 @@ def figure(
     quiet: Quiet = False,
     verbose: Verbose = False,
     *,
+    writing: WriteOptions,
     estimating: EstimateOptions,
     reading: ReadOptions,
 ) -> None:
@@ -111,23 +103,19 @@ def figure(
 
     With --animate, make an animation instead.
     """
-    from oaccdepth.writers.pictures import check_colormap
-
     configure_logging(quiet, verbose)
-    check_colormap(colormap)
     _check_ending(output, animate)
     check_output(output, overwrite)
     if error_range <= 0:
         raise InvalidOption(f"--error-range {error_range}: expected more than 0 px.")
-    value_range = parse_range(colour_range, "--range") if colour_range else None
     options = replace(estimating, keep_masks=animate is None, keep_passes=animate is None)
     with progress_bar(quiet) as progress:
         loading = Loading(path, light_field_path, reading, options, progress)
         if animate:
-            notes = _animate(output, loading, animate, value_range, frames_per_second)
+            notes = _animate(output, loading, animate, writing.value_range, frames_per_second)
         else:
             shown = _with_masks(loading.load(), panels)
-            colours = Colours(colormap, value_range, error_range)
+            colours = Colours(writing.colormap, writing.value_range, error_range)
             _draw(output, shown, panels, colours, columns, side)
             notes = shown.notes
     print_notes(notes, quiet)

@@ -70,21 +70,22 @@ def masks(
     Writes a picture per view (white: seen, black: hidden, outside or missing), a contact sheet of
     all of them, visibility.png (mean over the views) and masks.npz to the folder OUT.
     """
-    from oaccdepth import readers, writers
+    from oaccdepth.pipeline import read
+    from oaccdepth.writers.masks import prepare_masks, write_masks
 
     configure_logging(quiet, verbose)
     if disparity is not None and all_passes:
         raise InvalidOption("--all-passes and --disparity exclude one another: choose one.")
     options = replace(estimating, keep_masks=True, keep_passes=all_passes)
-    light_field = readers.read(path, reading)
+    light_field = read(path, reading)
     with progress_bar(quiet) as progress:
-        writers.prepare_masks(output, light_field.grid, overwrite=overwrite)
+        prepare_masks(output, light_field.grid, overwrite=overwrite)
         if disparity is not None:
             passes, made_with = _implied(light_field, disparity)
         else:
             passes, made_with = _estimated(light_field, options, progress)
         progress("writing", 1.0)
-        written = writers.write_masks(passes, output, made_with=made_with, overwrite=overwrite)
+        written = write_masks(passes, output, made_with=made_with, overwrite=overwrite)
     print_notes((*light_field.notes, *made_with.notes), quiet)
     print_message(describe(light_field), quiet)
     if as_json:

@@ -64,8 +64,7 @@ def view(
 
 
 def _default_page(path: Path) -> Path:
-    from oaccdepth.writers import VIEWER_FILE
-    from oaccdepth.writers.results import is_result
+    from oaccdepth.writers.results import VIEWER_FILE, is_result
 
     if is_result(path):
         return path / VIEWER_FILE

@@ -20,9 +20,8 @@ from oaccdepth.files.atomic import replacing
 from oaccdepth.lightfield import Array, FloatArray, LightField, as_float
 from oaccdepth.looking.refocus import refocus
 from oaccdepth.looking.viewer.colours import colour_difference
-from oaccdepth.options import Range
+from oaccdepth.options import COLORMAPS, Range
 from oaccdepth.writers.pictures import (
-    COLORMAPS,
     Picture,
     as_bytes,
     choose_range,

@@ -9,24 +9,16 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from oaccdepth.errors import InvalidOption, UnwritableOutput
+from oaccdepth.errors import UnwritableOutput
 from oaccdepth.files.atomic import write_bytes
 from oaccdepth.lightfield import Array, FloatArray
-from oaccdepth.options import Range
+from oaccdepth.options import COLORMAPS, Range
 
 Picture = NDArray[np.uint8]  # (h, w, 3) RGB, or (h, w) grey
 
-# Perceptually uniform ones first; names are OpenCV's, in lower case.
-COLORMAPS = ("viridis", "cividis", "magma", "inferno", "plasma", "turbo", "gray")
 NOT_KNOWN = (128, 128, 128)  # colour of a value that is not finite
 PAPER, INK = 255, 40  # grey of the colour bar's ground and of its numbers
 MAX_SHEET_PX = 4096
-
-
-def check_colormap(name: str) -> None:
-    """Raise `InvalidOption` if there is no such colour map."""
-    if name not in COLORMAPS:
-        raise InvalidOption(f"--colormap {name}: no such colour map. Use {', '.join(COLORMAPS)}.")
 
 
 def choose_range(values: FloatArray) -> Range:
@@ -115,7 +107,6 @@ def write_png(path: Path, picture: Array) -> None:
 
 def _colours(colormap: str) -> Picture:
     """Look up the 256 colours of a map, (256, 3) RGB."""
-    check_colormap(colormap)
     shades = np.arange(256, dtype=np.uint8)
     if colormap == "gray":
         return np.stack([shades] * 3, axis=1)

@@ -1,20 +1,230 @@
-"""A folder written by `writers.write` -> DisparityMap: the way back, for looking at it again."""
+"""DisparityMap <-> a folder of files, all of them or none.
+
+`run.json` appears last: a folder that has it holds a finished result.
+"""
 
 from __future__ import annotations
 
+import io
 import json
-from dataclasses import MISSING, fields
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, asdict, fields
+from pathlib import Path, PurePath
 from typing import Any
 
 import cv2
 import numpy as np
 
 from oaccdepth.disparity import DisparityMap, Provenance
-from oaccdepth.errors import UnreadableFile
-from oaccdepth.files.pfm import read_pfm
+from oaccdepth.errors import InvalidOption, UnreadableFile
+from oaccdepth.files.atomic import prepare_folder, staged, write_bytes, write_json
+from oaccdepth.files.pfm import read_pfm, write_pfm
 from oaccdepth.lightfield import Camera, FloatArray
-from oaccdepth.writers import RUN_FILE
+from oaccdepth.options import WriteOptions
+from oaccdepth.writers.pictures import (
+    as_bytes,
+    choose_range,
+    colourise,
+    with_colour_bar,
+    write_png,
+)
+from oaccdepth.writers.point_cloud import write_ply
+
+RUN_FILE = "run.json"
+VIEWER_FILE = "view.html"
+
+# Always written, and what each holds.
+FILES = {
+    "disparity.pfm": "disparity of the centre view [px per view step], float32; nearer is larger",
+    "disparity.png": "the same in colours, with a colour bar",
+    "confidence.png": "confidence, 8 bit: 0 is none, 255 is full",
+}
+# Written on request: format -> file and what it holds.
+FORMATS = {
+    "npy": ("disparity.npy", "disparity [px], a float32 NumPy array"),
+    "png16": ("disparity_16bit.png", "disparity, 16 bit; see 'png16' for scale and offset"),
+    "depth": ("depth.pfm", "depth along the camera's axis [mm], float32"),
+    "ply": ("points.ply", "point cloud; its header says the unit"),
+}
+
+
+def output_names(formats: Sequence[str] = ()) -> list[str]:
+    """Names of the files that `write` makes, in the order in which they appear."""
+    return [*_contents(formats), RUN_FILE]
+
+
+def prepare(
+    folder: Path | str,
+    options: WriteOptions = WriteOptions(),
+    *,
+    camera: Camera | None = None,
+    overwrite: bool = False,
+    beside: Sequence[str] = (),
+) -> None:
+    """Check all that `write` needs, before the long work starts; nothing is made yet.
+
+    `beside` names further files that the caller will write there.
+
+    Raises
+    ------
+    InvalidOption
+        A format or colour map that does not exist, or depth without a camera.
+    OutputExists, UnwritableOutput
+        The folder already holds a result, or cannot be written to.
+    """
+    for name in options.formats:
+        if name not in FORMATS:
+            raise InvalidOption(f"--format {name}: no such format. Use {', '.join(FORMATS)}.")
+    if "depth" in options.formats and camera is None:
+        raise InvalidOption(
+            "--format depth: the input says nothing about its camera, so disparity cannot become "
+            "depth. Add a parameters.cfg with baseline, focal length and sensor size, or leave "
+            "this format out."
+        )
+    prepare_folder(Path(folder), [*output_names(options.formats), *beside], overwrite)
+
+
+def write(
+    result: DisparityMap,
+    folder: Path | str,
+    options: WriteOptions = WriteOptions(),
+    *,
+    overwrite: bool = False,
+    centre: FloatArray | None = None,
+    write_beside: Callable[[Path], Mapping[str, str]] = lambda folder: {},
+) -> list[Path]:
+    """Write a disparity map as PFM and pictures, with `run.json` beside it; return the paths.
+
+    All files appear together, or none.
+
+    Parameters
+    ----------
+    centre
+        The centre view, (h, w, c) in [0, 1]: colours of the point cloud.
+    write_beside
+        Writes further files to the folder that it is given; returns their names and what they
+        hold, for `run.json`.
+    """
+    folder = Path(folder)
+    prepare(folder, options, camera=result.camera, overwrite=overwrite)
+    with staged(folder, RUN_FILE, lambda: _remove_previous(folder)) as stage:
+        beside = dict(write_beside(stage))
+        details = _write_files(result, stage, options, centre)
+        about = _contents(options.formats) | beside
+        details = {"result": _summary(result), "files": about, **details}
+        write_run(stage / RUN_FILE, result.made_with, details)
+    return [folder / name for name in (*output_names(options.formats), *beside)]
+
+
+def _contents(formats: Sequence[str]) -> dict[str, str]:
+    """Names of the files of a result, and what they hold."""
+    return FILES | dict(FORMATS[name] for name in FORMATS if name in formats)
+
+
+def _write_files(
+    result: DisparityMap, folder: Path, options: WriteOptions, centre: FloatArray | None
+) -> dict[str, Any]:
+    """Write all but `run.json`; return what that must say for them to be read."""
+    colormap = options.colormap
+    shown = options.value_range or choose_range(result.disparity)
+    coloured = colourise(result.disparity, shown, colormap)
+    write_pfm(folder / "disparity.pfm", result.disparity)
+    write_png(folder / "disparity.png", with_colour_bar(coloured, shown, colormap))
+    write_png(folder / "confidence.png", as_bytes(np.nan_to_num(result.confidence)))
+    details: dict[str, Any] = {"colours": {"colormap": colormap, "range": list(shown)}}
+    for name in FORMATS:
+        if name in options.formats:
+            details |= _write_format(name, folder / FORMATS[name][0], result, centre)
+    return details
+
+
+def _write_format(
+    name: str, path: Path, result: DisparityMap, centre: FloatArray | None
+) -> dict[str, Any]:
+    """Write one of FORMATS; return what `run.json` must say for it to be read."""
+    if name == "npy":
+        write_bytes(path, in_bytes(np.save, result.disparity))
+    elif name == "png16":
+        return {"png16": _write_png16(path, result.disparity)}
+    elif name == "depth":
+        depth = result.depth_mm()
+        assert depth is not None  # `prepare` has checked the camera
+        write_pfm(path, depth)
+    else:
+        write_ply(path, result, centre)
+    return {}
+
+
+def _write_png16(path: Path, disparity: FloatArray) -> dict[str, Any]:
+    """Spread the disparities over 1..65535; 0 is for those that are not finite."""
+    finite = np.isfinite(disparity)
+    low, high = (
+        (float(disparity[finite].min()), float(disparity[finite].max()))
+        if finite.any()
+        else (0.0, 0.0)
+    )
+    scale = max(high - low, 1e-6) / 65534
+    steps = np.rint((np.where(finite, disparity, low).astype(np.float64) - low) / scale)
+    write_png(path, np.where(finite, steps + 1, 0).astype(np.uint16))
+    return {
+        "file": path.name,
+        "scale": scale,
+        "offset": low - scale,
+        "meaning": "disparity [px] = value * scale + offset; value 0: not known",
+    }
+
+
+def in_bytes(save: Callable[..., None], *arrays: FloatArray, **named: FloatArray) -> bytes:
+    """Bytes that one of NumPy's functions writes."""
+    buffer = io.BytesIO()
+    save(buffer, *arrays, **named)
+    return buffer.getvalue()
+
+
+def _summary(result: DisparityMap) -> dict[str, Any]:
+    finite = result.disparity[np.isfinite(result.disparity)]
+    has_any = finite.size > 0
+    return {
+        "resolution": list(result.disparity.shape),
+        "min_px": round(float(finite.min()), 6) if has_any else None,
+        "max_px": round(float(finite.max()), 6) if has_any else None,
+        "mean_px": round(float(finite.mean()), 6) if has_any else None,
+        "mean_confidence": round(float(np.nan_to_num(result.confidence).mean()), 6),
+        "camera": None if result.camera is None else asdict(result.camera),
+    }
+
+
+def write_run(path: Path, made_with: Provenance, details: dict[str, Any]) -> None:
+    """Write `run.json`, or one like it: how something was made, and what it is."""
+    known = {key: value for key, value in asdict(made_with).items() if value not in ({}, ())}
+    write_json(path, _shareable(known | details))
+
+
+def _shareable(value: Any) -> Any:
+    """Leave the user's folders out: of every absolute path only the name stays."""
+    if isinstance(value, dict):
+        return {key: _shareable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shareable(item) for item in value]
+    if isinstance(value, str) and ": " in value:  # a sentence
+        return " ".join(_shareable(word) for word in value.split(" "))
+    if isinstance(value, PurePath) or (isinstance(value, str) and PurePath(value).is_absolute()):
+        return PurePath(value).name
+    return value
+
+
+def _remove_previous(folder: Path) -> None:
+    """Remove what an earlier run says it wrote here, so that no file of it stays behind."""
+    run = folder / RUN_FILE
+    if not run.exists():
+        return
+    try:
+        earlier = set(json.loads(run.read_text(encoding="utf-8"))["files"])
+    except (OSError, ValueError, KeyError, TypeError):
+        earlier = set()  # not ours: only the files of the same names are replaced
+    run.unlink(missing_ok=True)
+    for name in {*output_names(list(FORMATS)), VIEWER_FILE} & earlier:
+        (folder / name).unlink(missing_ok=True)
 
 
 def is_result(path: Path) -> bool:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import re
 import struct
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +24,12 @@ import numpy as np
 from oaccdepth.errors import InvalidOption, OutputExists, UnwritableOutput
 from oaccdepth.files.atomic import prepare_folder, replacing, staged, write_bytes
 from oaccdepth.files.pfm import write_pfm
-from oaccdepth.lightfield import Array, BoolArray, FloatArray, LightField
+from oaccdepth.lightfield import Array, BoolArray, FloatArray, LightField, as_float
+from oaccdepth.options import Range
 from oaccdepth.readers.decoding import MOST_PICTURE_PIXELS, PNG_KEYWORD, PNG_SIGNATURE
 from oaccdepth.readers.hci import GROUND_TRUTH, VIEW
 from oaccdepth.readers.parameters import FILE_NAME, format_parameters
+from oaccdepth.writers.pictures import as_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -109,6 +113,11 @@ def _check_file(path: Path, overwrite: bool) -> None:
         )
 
 
+def with_8_bits(light_field: LightField) -> LightField:
+    """The same light field, its views rounded to 8 bits: small files for rendered scenes."""
+    return replace(light_field, views=as_bytes(as_float(light_field.views)))
+
+
 def _write_hci(
     light_field: LightField, folder: Path, truth: FloatArray | None, overwrite: bool
 ) -> None:
@@ -123,7 +132,7 @@ def _write_hci(
         light_field.resolution,
         light_field.views.shape[-1],
         light_field.camera,
-        light_field.disparity_range,
+        light_field.disparity_range or _range_of(truth),
         folder.resolve().name,
     )
 
@@ -137,6 +146,14 @@ def _write_hci(
         if truth is not None:
             write_pfm(stage / GROUND_TRUTH, truth)
         write_bytes(stage / FILE_NAME, text.encode())  # with it, the scene is whole
+
+
+def _range_of(truth: FloatArray | None) -> Range | None:
+    """What the ground truth covers, to a tenth of a pixel, as the benchmark's scenes have it."""
+    finite = truth[np.isfinite(truth)] if truth is not None else np.empty(0)
+    if not finite.size:
+        return None
+    return math.floor(finite.min() * 10) / 10, math.ceil(finite.max() * 10) / 10
 
 
 def _remove_other_views(folder: Path, names: set[str], keep_truth: bool) -> None:

@@ -26,13 +26,14 @@ from batch_scenes import (
     write_scene,
 )
 
-from oaccdepth import readers, writers
+from oaccdepth import readers
 from oaccdepth.batch import choose_devices, find_jobs, remove_leftovers, run_jobs
 from oaccdepth.batch.crew import IN_FLIGHT, ProcessWorker
 from oaccdepth.batch.job import Settings, fingerprint
 from oaccdepth.errors import InvalidCheckpoint, InvalidOption, UnreadableFile, UnwritableOutput
 from oaccdepth.files.pfm import read_pfm
 from oaccdepth.options import BatchOptions, EstimateOptions, WriteOptions
+from oaccdepth.writers import results
 
 
 @pytest.fixture
@@ -102,7 +103,7 @@ def test_a_bad_scene_does_not_stop_the_others(root, settings):
 
 def test_an_unexpected_error_is_recorded(root, settings):
     def open_broken(options):
-        def estimate(light_field, progress):
+        def estimate(light_field, options, progress):
             raise ZeroDivisionError("oops")
 
         return estimate
@@ -118,7 +119,7 @@ def test_bad_ground_truth_is_told_but_no_failure(root, settings):
     (boxes,) = [r for r in run(root, settings).records if r.scene == "training/boxes"]
     assert boxes.status == "done"
     assert boxes.scores == {}
-    assert boxes.notes[-1].startswith("not scored: ")
+    assert boxes.notes[-1].startswith("ground truth not used: ")
 
 
 def test_done_scenes_are_skipped(root, settings):
@@ -302,10 +303,9 @@ def test_reading_and_writing_overlap_with_the_network(root, settings, monkeypatc
 
         return wrapper
 
-    monkeypatch.setattr(writers, "write", slowly(writers.write))
-    slow = replace(
-        settings, read=slowly(readers.read), open_network=lambda options: slowly(toy_estimate)
-    )
+    monkeypatch.setattr(results, "write", slowly(results.write))
+    monkeypatch.setattr(readers, "read", slowly(readers.read))
+    slow = replace(settings, open_network=lambda options: slowly(toy_estimate))
     start = time.perf_counter()
     assert set(statuses(run(root, slow)).values()) == {"done"}
     elapsed = time.perf_counter() - start
@@ -317,11 +317,11 @@ def test_one_light_field_at_a_time_in_the_network(root, settings):
     busy = threading.Lock()
 
     def open_alone(options):
-        def estimate(light_field, progress):
+        def estimate(light_field, options, progress):
             assert busy.acquire(blocking=False)
             time.sleep(0.02)
             busy.release()
-            return toy_estimate(light_field, progress)
+            return toy_estimate(light_field, options, progress)
 
         return estimate
 
@@ -338,7 +338,11 @@ def test_processes_give_the_same(root, settings, tmp_path):
     )
     assert set(statuses(summary).values()) == {"done"}
     assert contents(several.output) == contents(settings.output)
-    assert ("town", "network", 0.5) in seen
+    stages = [stage for scene, stage, _ in seen if scene == "town"]
+    expected = ["checking", "reading", "waiting", "estimating", "network", "writing"]
+    assert list(dict.fromkeys(stages)) == expected
+    fractions = [fraction for scene, _, fraction in seen if scene == "town"]
+    assert fractions == sorted(fractions) and fractions[-1] == 1.0
 
 
 def test_a_scene_that_kills_its_process(root, settings):
@@ -451,9 +455,9 @@ def test_impatient_ctrl_c(root, settings):
         raise KeyboardInterrupt
 
     def open_slower(options):
-        def estimate(light_field, progress):
+        def estimate(light_field, options, progress):
             time.sleep(0.0 if light_field.source == "origami" else 1.0)
-            return toy_estimate(light_field, progress)
+            return toy_estimate(light_field, options, progress)
 
         return estimate
 

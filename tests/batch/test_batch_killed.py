@@ -25,9 +25,9 @@ from oaccdepth.batch.job import Settings
 from oaccdepth.options import BatchOptions
 
 def open_network(options):
-    def estimate(light_field, progress):
+    def estimate(light_field, options, progress):
         time.sleep(0.05)
-        return toy_estimate(light_field, progress)
+        return toy_estimate(light_field, options, progress)
     return estimate
 
 if __name__ == "__main__":

@@ -275,8 +275,7 @@ def test_depth_without_a_camera(run, copy, weights_file, tmp_path):
         ("--format tiff", "--format tiff: no such format. Use npy, png16, depth, ply."),
         (
             "--colormap hsv",
-            "--colormap hsv: no such colour map. "
-            "Use viridis, cividis, magma, inferno, plasma, turbo, gray.",
+            "--colormap hsv: expected viridis, cividis, magma, inferno, plasma, turbo or gray.",
         ),
         ("--use-views 9", "--use-views 9: expected ROWSxCOLUMNS, such as 9x9."),
     ],

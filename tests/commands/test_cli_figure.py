@@ -4,8 +4,8 @@ import imageio.v3 as imageio
 import numpy as np
 import pytest
 
-from oaccdepth import writers
 from oaccdepth.disparity import DisparityMap, Provenance
+from oaccdepth.writers import results
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def result_folder(scene, tmp_path):
         np.full_like(scene.disparity, 0.6),
         made_with=Provenance(input={"source": "town"}),
     )
-    writers.write(result, folder)
+    results.write(result, folder)
     return folder
 
 
@@ -89,8 +89,7 @@ def test_animation_without_views(run, result_folder, tmp_path):
         (["-o", "a.png", "--range", "2:1"], "--range 2:1: the ends are reversed. Use --range 1:2."),
         (
             ["-o", "a.png", "--colormap", "rainbow"],
-            "--colormap rainbow: no such colour map. "
-            "Use viridis, cividis, magma, inferno, plasma, turbo, gray.",
+            "--colormap rainbow: expected viridis, cividis, magma, inferno, plasma, turbo or gray.",
         ),
     ],
 )

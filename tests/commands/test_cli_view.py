@@ -7,11 +7,11 @@ import shutil
 import numpy as np
 import pytest
 
-from oaccdepth import readers, writers
+from oaccdepth import readers
 from oaccdepth.disparity import DisparityMap, Provenance
 from oaccdepth.errors import UnreadableFile
 from oaccdepth.files.pfm import read_pfm
-from oaccdepth.writers import results
+from oaccdepth.writers import results, scenes
 
 
 def meta_of(page):
@@ -28,7 +28,7 @@ def result_folder(scene, tmp_path):
     )
     confidence = np.full_like(scene.disparity, 0.6)
     camera = scene.light_field.camera
-    writers.write(
+    results.write(
         DisparityMap(scene.disparity, confidence, camera=camera, made_with=made_with), folder
     )
     return folder
@@ -76,7 +76,7 @@ def test_another_light_field_is_not_taken(run, scene, result_folder, tmp_path):
     other = tmp_path / "out" / "town"
     smaller = scene.light_field.views[:, :, :40]
     light_field = readers.LightField(smaller, camera=scene.light_field.camera)
-    writers.write_scene(light_field, other, scene.disparity[:40])
+    scenes.write_light_field(scenes.with_8_bits(light_field), other, truth=scene.disparity[:40])
     what = f"{other}: views of 64x40 px do not belong to {result_folder}, which has 64x48 px."
     done = run("view", result_folder, "--input", other)
     assert (done.exit_code, done.stderr) == (

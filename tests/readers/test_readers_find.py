@@ -9,10 +9,13 @@ import lightfield_files as files
 import numpy as np
 import pytest
 
-from oaccdepth import readers, writers
+from oaccdepth import readers
 from oaccdepth.disparity import DisparityMap
 from oaccdepth.errors import InvalidLightField
 from oaccdepth.lightfield import LightField
+from oaccdepth.options import WriteOptions
+from oaccdepth.writers import results
+from oaccdepth.writers.masks import write_masks
 from oaccdepth.writers.scenes import write_light_field
 
 
@@ -62,11 +65,11 @@ def test_our_own_results_are_not_light_fields(tmp_path, rendered):
     masks = np.ones((9, 9, 24, 30), dtype=np.float32)
     result = DisparityMap(truth, np.ones_like(truth), masks=masks)
     for name in ("town", "boxes"):
-        writers.write(result, tmp_path / "results" / name, formats=["npy", "png16"])
-        writers.write_masks({".": masks}, tmp_path / "results" / name / "occlusion")
+        results.write(result, tmp_path / "results" / name, WriteOptions(formats=("npy", "png16")))
+        write_masks({".": masks}, tmp_path / "results" / name / "occlusion")
     assert readers.find(tmp_path) == [tmp_path / "town"]
     # Results beside the views do not hide them, either.
-    writers.write(result, tmp_path / "town")
+    results.write(result, tmp_path / "town")
     assert readers.find(tmp_path) == [tmp_path / "town"]
     assert np.array_equal(readers.read(tmp_path / "town").views, views)
 

@@ -6,6 +6,7 @@ import logging
 from dataclasses import replace
 from itertools import product
 
+import cv2
 import h5py
 import lightfield_files as files
 import numpy as np
@@ -18,8 +19,9 @@ from trouble import fill_disk_at, kill_at_write, run_child
 from oaccdepth import readers
 from oaccdepth.errors import InvalidOption, OutputExists, UnwritableOutput
 from oaccdepth.files.atomic import remove_leftovers
+from oaccdepth.files.pfm import read_pfm
 from oaccdepth.lightfield import Camera, LightField
-from oaccdepth.writers.scenes import FORMATS, choose_format, write_light_field
+from oaccdepth.writers.scenes import FORMATS, choose_format, with_8_bits, write_light_field
 
 NAMES = {"hci": "scene", "h5": "a.h5", "npz": "a.npz", "eslf": "a_eslf.png", "mosaic": "a.png"}
 
@@ -227,6 +229,22 @@ def test_a_picture_beyond_the_limit_of_pillow_is_read_back(tmp_path, plain, monk
     write_light_field(plain, tmp_path / "a.png")
     monkeypatch.setattr("PIL.Image.MAX_IMAGE_PIXELS", 1000)
     assert_same(readers.read(tmp_path / "a.png"), plain)
+
+
+def test_a_scene_is_written_as_in_the_benchmark(scene, tmp_path):
+    light_field = with_8_bits(scene.light_field)
+    write_light_field(light_field, tmp_path, truth=scene.disparity)
+    views = [f"input_Cam{index:03d}.png" for index in range(81)]
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["gt_disp_lowres.pfm", *views, "parameters.cfg"]
+    first_of_second_row = cv2.imread(str(tmp_path / "input_Cam009.png"))[..., ::-1]
+    np.testing.assert_array_equal(first_of_second_row, light_field.views[1, 0])
+    np.testing.assert_allclose(
+        light_field.views / 255, scene.light_field.views, atol=0.5 / 255 + 1e-6
+    )
+    np.testing.assert_array_equal(read_pfm(tmp_path / "gt_disp_lowres.pfm"), scene.disparity)
+    low, high = readers.read(tmp_path).disparity_range
+    assert low <= scene.disparity.min() < low + 0.1 and high - 0.1 < scene.disparity.max() <= high
 
 
 @pytest.mark.parametrize("name", ["scene", "scene.h5", "scene.npz", "scene_eslf.png", "scene.png"])

@@ -90,7 +90,7 @@ def progress_bar(quiet: bool = False) -> Iterator[ReportProgress]:
 
 
 def _plain_lines(console: Console) -> ReportProgress:
-    seen: set[str] = set()
+    seen = {"reading"}  # without a line: if it fails, the error is the only one
 
     def report(stage: str, fraction: float) -> None:
         if stage not in seen:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from oaccdepth.commands.shared import messages
-from oaccdepth.writers import VIEWER_FILE
 
 if TYPE_CHECKING:
-    from oaccdepth.disparity import DisparityMap
-    from oaccdepth.lightfield import FloatArray, LightField
+    from oaccdepth.lightfield import LightField
 
 
 def describe(light_field: LightField) -> str:
@@ -33,14 +30,3 @@ def print_notes(notes: Iterable[str], quiet: bool) -> None:
     """Each note once, to stderr."""
     for note in dict.fromkeys(notes):
         print_message(f"note: {note}", quiet)
-
-
-def write_page(
-    folder: Path, light_field: LightField, result: DisparityMap, truth: FloatArray | None = None
-) -> dict[str, str]:
-    """Write the interactive page; return its name and what it is, for `writers.write`."""
-    from oaccdepth.looking.viewer import write_viewer
-
-    # `writers.prepare` has refused already if there is a page that must not be replaced.
-    write_viewer(folder / VIEWER_FILE, light_field, result, truth=truth, overwrite=True)
-    return {VIEWER_FILE: "interactive page; open it in a browser"}

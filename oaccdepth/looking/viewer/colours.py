@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from oaccdepth.lightfield import FloatArray
-from oaccdepth.writers.pictures import COLORMAPS, NOT_KNOWN, Picture, colourise
+from oaccdepth.options import COLORMAPS
+from oaccdepth.writers.pictures import NOT_KNOWN, Picture, colourise
 
 # From too far (blue) over equal (almost white) to too near (red); darker towards the ends.
 _DIFFERENCE = ("#0b3c8c", "#3b7dd8", "#9ec9f2", "#f7f5f2", "#f6b394", "#d8523f", "#8a1020")

@@ -11,13 +11,8 @@ from oaccdepth.disparity import Provenance
 from oaccdepth.errors import InvalidOption, OutputExists, UnwritableOutput
 from oaccdepth.files.atomic import remove_leftovers
 from oaccdepth.files.pfm import read_pfm
-from oaccdepth.writers import (
-    FORMATS,
-    output_names,
-    prepare,
-    write_masks,
-    write_scene,
-)
+from oaccdepth.options import WriteOptions
+from oaccdepth.writers.results import FORMATS, output_names, prepare
 
 USUAL = ["disparity.pfm", "disparity.png", "confidence.png", "run.json"]
 
@@ -60,14 +55,14 @@ def test_the_usual_files(result, tmp_path):
 
 
 def test_the_colours_follow_range_and_map(result, tmp_path):
-    write(result, tmp_path / "a", value_range=(-10.0, 10.0), colormap="gray")
+    write(result, tmp_path / "a", WriteOptions(value_range=(-10.0, 10.0), colormap="gray"))
     picture = cv2.imread(str(tmp_path / "a" / "disparity.png"))[:48, :64]
     np.testing.assert_allclose(picture[..., 0] / 255 * 20 - 10, result.disparity, atol=0.05)
     assert read_run(tmp_path / "a")["colours"] == {"colormap": "gray", "range": [-10.0, 10.0]}
 
 
 def test_run_json_says_how_it_was_made(result, tmp_path):
-    write(result, tmp_path, formats=["npy"])
+    write(result, tmp_path, WriteOptions(formats=("npy",)))
     run = read_run(tmp_path)
     assert run["weights"] == "fast" and run["seconds"] == {"first": 1.5}
     assert list(run["files"]) == [
@@ -90,7 +85,8 @@ def test_run_json_names_no_folder_of_the_user(result, tmp_path):
 
 
 def test_every_format(result, scene, tmp_path):
-    written = write(result, tmp_path, formats=list(FORMATS), centre=scene.light_field.centre)
+    options = WriteOptions(formats=tuple(FORMATS))
+    written = write(result, tmp_path, options, centre=scene.light_field.centre)
     assert [path.name for path in written] == output_names(list(FORMATS))
     assert all(path.stat().st_size > 0 for path in written)
     np.testing.assert_array_equal(np.load(tmp_path / "disparity.npy"), result.disparity)
@@ -101,7 +97,7 @@ def test_every_format(result, scene, tmp_path):
 def test_16_bit_png_can_be_read_with_scale_and_offset(result, tmp_path):
     disparity = result.disparity.copy()
     disparity[0, :2] = np.nan, np.inf
-    write(replace(result, disparity=disparity), tmp_path, formats=["png16"])
+    write(replace(result, disparity=disparity), tmp_path, WriteOptions(formats=("png16",)))
     about = read_run(tmp_path)["png16"]
     stored = cv2.imread(str(tmp_path / about["file"]), cv2.IMREAD_UNCHANGED)
     assert stored.dtype == np.uint16
@@ -115,14 +111,14 @@ def test_16_bit_png_can_be_read_with_scale_and_offset(result, tmp_path):
 @pytest.mark.parametrize("value", [0.0, np.nan])
 def test_a_map_of_one_value_or_none(tmp_path, value):
     flat = np.full((20, 30), value, np.float32)
-    write(DisparityMap(flat, flat), tmp_path, formats=["npy", "png16"])
+    write(DisparityMap(flat, flat), tmp_path, WriteOptions(formats=("npy", "png16")))
     np.testing.assert_array_equal(read_pfm(tmp_path / "disparity.pfm"), flat)
     assert read_run(tmp_path)["result"]["mean_px"] == (None if np.isnan(value) else 0.0)
 
 
 def test_depth_needs_a_camera(result, tmp_path):
     with pytest.raises(InvalidOption) as caught:
-        write(replace(result, camera=None), tmp_path / "out", formats=["depth"])
+        write(replace(result, camera=None), tmp_path / "out", WriteOptions(formats=("depth",)))
     assert str(caught.value) == (
         "--format depth: the input says nothing about its camera, so disparity cannot become "
         "depth. Add a parameters.cfg with baseline, focal length and sensor size, or leave "
@@ -133,7 +129,7 @@ def test_depth_needs_a_camera(result, tmp_path):
 
 def test_an_unknown_format(result, tmp_path):
     with pytest.raises(InvalidOption) as caught:
-        write(result, tmp_path / "out", formats=["tiff"])
+        write(result, tmp_path / "out", WriteOptions(formats=("tiff",)))
     assert str(caught.value) == "--format tiff: no such format. Use npy, png16, depth, ply."
     assert not (tmp_path / "out").exists()
 
@@ -157,7 +153,7 @@ def page(folder):
 
 def test_nothing_of_an_earlier_run_stays_behind(result, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    write(result, tmp_path, formats=["npy", "ply"], write_beside=page)
+    write(result, tmp_path, WriteOptions(formats=("npy", "ply")), write_beside=page)
     write(result, tmp_path, overwrite=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*USUAL, "notes.txt"])
 
@@ -184,7 +180,7 @@ def test_what_is_there_stays_until_the_new_is_whole(result, tmp_path, monkeypatc
     def fail(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("oaccdepth.writers.write_png", fail)
+    monkeypatch.setattr("oaccdepth.writers.results.write_png", fail)
     with pytest.raises(KeyboardInterrupt):
         write(replace(result, disparity=result.disparity + 1), tmp_path, overwrite=True)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
@@ -230,83 +226,3 @@ def test_preparing_leaves_nothing(tmp_path):
     (tmp_path / "a").mkdir()
     prepare(tmp_path / "a")
     assert (tmp_path / "a").is_dir()
-
-
-def masks(grid=(3, 5)):
-    return np.random.default_rng(0).random((*grid, 8, 10), np.float32)
-
-
-def test_masks_of_one_pass(tmp_path):
-    given = masks()
-    written = write_masks({".": given}, tmp_path)
-    assert len(written) == 15 + 4 and all(path.is_file() for path in written)
-    one = cv2.imread(str(tmp_path / "mask_02_04.png"), cv2.IMREAD_UNCHANGED)
-    np.testing.assert_allclose(one / 255, given[2, 4], atol=0.5 / 255 + 1e-6)
-    mean = cv2.imread(str(tmp_path / "visibility.png"), cv2.IMREAD_UNCHANGED)
-    np.testing.assert_allclose(mean / 255, given.mean(axis=(0, 1)), atol=0.5 / 255 + 1e-6)
-    sheet = cv2.imread(str(tmp_path / "contact_sheet.png"), cv2.IMREAD_UNCHANGED)
-    assert sheet.shape == (3 * 8 + 2 * 4, 5 * 10 + 4 * 4)
-    np.testing.assert_array_equal(sheet[-8:, -10:], one)
-    assert (sheet[8:12] == 128).all()  # neither seen nor hidden: white masks stay apart
-    with np.load(tmp_path / "masks.npz") as stored:
-        assert stored["masks"].dtype == np.float32
-        np.testing.assert_array_equal(stored["masks"], given)
-
-
-def test_masks_of_every_pass(tmp_path):
-    write_masks({"pass_1": masks(), "pass_2": masks() / 2}, tmp_path, made_with=Provenance("1"))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["masks.json", "pass_1", "pass_2"]
-    about = json.loads((tmp_path / "masks.json").read_text())
-    assert about["version"] == "1" and about["grid"] == [3, 5]
-    assert about["passes"]["pass_1"]["mean_visibility"] == pytest.approx(masks().mean(), abs=1e-5)
-    with np.load(tmp_path / "pass_2" / "masks.npz") as stored:
-        np.testing.assert_array_equal(stored["masks"], masks() / 2)
-
-
-def test_masks_are_not_replaced_without_being_told(tmp_path):
-    write_masks({".": masks()}, tmp_path)
-    with pytest.raises(OutputExists) as caught:
-        write_masks({".": masks()}, tmp_path)
-    assert str(caught.value) == (
-        f"{tmp_path}: already holds contact_sheet.png and 18 more. "
-        "Pass --overwrite to replace, or choose another --output."
-    )
-    write_masks({".": masks()}, tmp_path, overwrite=True)
-
-
-def test_no_masks_of_an_earlier_run_stay_behind(tmp_path):
-    write_masks({f"pass_{n}": masks((5, 5)) for n in (1, 2, 3)}, tmp_path)
-    (tmp_path / "pass_2" / "mine.txt").write_text("mine")
-    write_masks({"pass_1": masks()}, tmp_path, overwrite=True)
-    there = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*"))
-    views = [f"pass_1/mask_{u:02d}_{v:02d}.png" for u in range(3) for v in range(5)]
-    others = [f"pass_1/{name}" for name in ("contact_sheet.png", "masks.npz", "visibility.png")]
-    assert there == sorted([*views, *others, "masks.json", "pass_1", "pass_2", "pass_2/mine.txt"])
-    write_masks({".": masks()}, tmp_path, overwrite=True)
-    write_masks({"pass_1": masks()}, tmp_path, overwrite=True)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["masks.json", "pass_1", "pass_2"]
-
-
-def test_masks_beside_a_file_that_is_not_ours(tmp_path):
-    for text in ("nonsense", "[]", '{"grid": [3, 5], "passes": {"../other": {}}}'):
-        (tmp_path / "masks.json").write_text(text)
-        write_masks({".": masks()}, tmp_path, overwrite=True)
-        assert json.loads((tmp_path / "masks.json").read_text())["grid"] == [3, 5]
-
-
-def test_masks_and_disparity_share_a_folder(result, tmp_path):
-    write(result, tmp_path)
-    write_masks({".": masks()}, tmp_path)
-    assert (tmp_path / "run.json").exists() and (tmp_path / "masks.json").exists()
-
-
-def test_a_scene_is_written_as_in_the_benchmark(scene, tmp_path):
-    written = write_scene(scene.light_field, tmp_path, scene.disparity)
-    names = [path.name for path in written]
-    assert names[:2] == ["input_Cam000.png", "input_Cam001.png"] and names[80] == "input_Cam080.png"
-    assert names[81:] == ["gt_disp_lowres.pfm", "parameters.cfg"]
-    first_of_second_row = cv2.imread(str(tmp_path / "input_Cam009.png"))[..., ::-1]
-    np.testing.assert_allclose(
-        first_of_second_row / 255, scene.light_field.views[1, 0], atol=0.5 / 255 + 1e-6
-    )
-    np.testing.assert_array_equal(read_pfm(tmp_path / "gt_disp_lowres.pfm"), scene.disparity)

@@ -1,0 +1,137 @@
+"""read -> estimate -> write: a light field in, a folder of results out.
+
+The API, `estimate`, `demo` and every worker of `batch` go this way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from oaccdepth import readers
+from oaccdepth.disparity import DisparityMap
+from oaccdepth.errors import InvalidLightField, OaccDepthError, UnknownFormat
+from oaccdepth.lightfield import FloatArray, LightField
+from oaccdepth.looking.viewer import write_viewer
+from oaccdepth.options import EstimateOptions, ReadOptions, WriteOptions
+from oaccdepth.progress import ReportProgress, ignore, share
+from oaccdepth.writers import results
+
+Estimate = Callable[[LightField, EstimateOptions, ReportProgress], DisparityMap]
+
+# How much of the time reading and writing take, and the page, if there is one: 9x9 views of
+# 512x512 px with the weights `fast` on two cores.
+READING, WRITING, PAGE = 0.05, 0.02, 0.08
+
+
+@dataclass(frozen=True, eq=False)
+class Processed:
+    """What was read, estimated and written."""
+
+    light_field: LightField
+    result: DisparityMap
+    files: tuple[Path, ...]
+    notes: tuple[str, ...]  # what was left out, corrected or assumed
+
+
+def process(
+    source: Path | str | LightField,
+    output: Path | str,
+    reading: ReadOptions = ReadOptions(),
+    estimating: EstimateOptions = EstimateOptions(),
+    writing: WriteOptions = WriteOptions(),
+    *,
+    overwrite: bool = False,
+    progress: ReportProgress = ignore,
+    estimate: Estimate | None = None,
+    truth: FloatArray | None = None,
+    write_beside: Callable[[Path, DisparityMap], Mapping[str, str]] = lambda folder, result: {},
+) -> Processed:
+    """Read a light field, estimate its disparity and write the results to a folder.
+
+    Parameters
+    ----------
+    source
+        A path, or a light field that is there already.
+    progress
+        Called with what is going on and how much of the whole is done, 0 to 1.
+    estimate
+        What to call instead of `oaccdepth.estimate`, with options and progress.
+    truth
+        Disparity of the centre view, (h, w) [px], for the page's error map; of a path it is read.
+    write_beside
+        Writes more files to the folder that it is given; returns their names and what they hold.
+    """
+    output = Path(output)
+    remarks: tuple[str, ...] = ()
+    progress("reading", 0.0)
+    light_field = source if isinstance(source, LightField) else read(source, reading)
+    if writing.view:
+        estimating = replace(estimating, keep_masks=True, keep_passes=True, keep_evidence=True)
+        if truth is None and not isinstance(source, LightField):
+            truth, remarks = read_truth(source, reading)
+    pages = [results.VIEWER_FILE] if writing.view else []
+    camera = light_field.camera
+    results.prepare(output, writing, camera=camera, overwrite=overwrite, beside=pages)
+    end = 1 - WRITING - PAGE * writing.view
+    result = (estimate or _estimate)(light_field, estimating, share(progress, READING, end))
+
+    def write_all_beside(stage: Path) -> dict[str, str]:
+        page = _write_page(stage, light_field, result, truth) if writing.view else {}
+        progress("writing", 1 - WRITING)
+        return page | dict(write_beside(stage, result))
+
+    progress("writing", end)
+    files = results.write(
+        result,
+        output,
+        writing,
+        overwrite=overwrite,
+        centre=light_field.centre,
+        write_beside=write_all_beside,
+    )
+    progress("writing", 1.0)
+    notes = dict.fromkeys((*light_field.notes, *result.made_with.notes, *remarks))
+    return Processed(light_field, result, tuple(files), tuple(notes))
+
+
+def read(path: Path | str, options: ReadOptions = ReadOptions()) -> LightField:
+    """Read a light field; if it is a result instead, say what to do with it."""
+    try:
+        return readers.read(path, options)
+    except (UnknownFormat, InvalidLightField) as error:
+        if results.is_result(Path(path)):
+            raise UnknownFormat(
+                f"{path}: holds a result, not a light field. "
+                f"To look at it, run: oaccdepth view {path}"
+            ) from error
+        raise
+
+
+def read_truth(
+    path: Path | str, options: ReadOptions = ReadOptions()
+) -> tuple[FloatArray | None, tuple[str, ...]]:
+    """Ground truth beside a light field, if there is any; if it is bad, a note says so."""
+    try:
+        return readers.read_ground_truth(Path(path), options), ()
+    except OaccDepthError as error:
+        return None, (f"ground truth not used: {error}",)
+
+
+def _estimate(
+    light_field: LightField, options: EstimateOptions, progress: ReportProgress
+) -> DisparityMap:
+    from oaccdepth.estimation import inference  # torch takes seconds
+
+    return inference.estimate(light_field, options, progress=progress)
+
+
+def _write_page(
+    folder: Path, light_field: LightField, result: DisparityMap, truth: FloatArray | None
+) -> dict[str, str]:
+    """Write the interactive page; return its name and what it is, for `run.json`."""
+    # `prepare` has refused already if there is a page that must not be replaced.
+    page = folder / results.VIEWER_FILE
+    write_viewer(page, light_field, result, truth=truth, overwrite=True)
+    return {results.VIEWER_FILE: "interactive page; open it in a browser"}
