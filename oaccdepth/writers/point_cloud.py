@@ -1,27 +1,36 @@
 """A disparity map as points in space: arrays in, arrays or one PLY file out. No meshes.
 
 Two conventions, both with x to the right, y up and z towards the viewer, so that every program
-opens the cloud upright and facing you:
+opens the cloud upright and facing you. In both, every point lies on the ray of its pixel, so the
+cloud seen from the centre camera is the picture; the viewer's 3D does the same (`space.js`).
 
 - camera known: millimetres, the centre camera at the origin, looking along -z. A pixel is
   `sensor_mm / larger side` wide, as in the conversion from disparity to depth, so the points
   project back onto the pixels they came from, also in pictures that are not square.
-- camera not known: x and y in pixels from the middle of the picture, z = disparity x larger
-  side / 16.
+- camera not known: pixels. The median disparity lies at z = 0, where a pixel is one unit wide, and
+  is seen from `1.62 x larger side` away: under an angle of 0.6 rad. There one pixel of disparity
+  is a sixteenth of the larger side; farther away it is more, so that planes stay plane.
 """
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oaccdepth.disparity import DisparityMap
 from oaccdepth.errors import InvalidOption
 from oaccdepth.files.atomic import replacing
 from oaccdepth.lightfield import Array, FloatArray, as_float
 
-RELIEF = 1 / 16  # of the larger side, per pixel of disparity: the depth of a cloud without a camera
+DoubleArray = NDArray[np.float64]
+
+# Without a camera, as in the viewer's space.js.
+ANGLE = 0.6  # rad: the angle that the larger side is seen under
+RELIEF = 1 / 16  # of the larger side: how much nearer one pixel of disparity is
+FARTHEST = 5.0  # the farthest point lies at most so many times as far away as the middle
 
 
 def points(result: DisparityMap) -> FloatArray:
@@ -37,9 +46,11 @@ def points(result: DisparityMap) -> FloatArray:
     depth = result.depth_mm()  # (h, w) [mm]
     cloud = np.empty((height, width, 3))
     if depth is None or result.camera is None:
-        cloud[..., 0] = right
-        cloud[..., 1] = up[:, None]
-        cloud[..., 2] = result.disparity * (larger_side * RELIEF)
+        distance = _distance(larger_side)
+        reach = _relative_depth(result.disparity, RELIEF * larger_side / distance)
+        cloud[..., 2] = (1 - reach) * distance
+        cloud[..., 0] = right * reach
+        cloud[..., 1] = up[:, None] * reach
     else:
         pitch = result.camera.sensor_mm / larger_side  # mm per pixel
         depth[~np.isfinite(depth)] = np.nan
@@ -50,6 +61,22 @@ def points(result: DisparityMap) -> FloatArray:
         cloud[..., 2] = -depth
     cloud[~np.isfinite(cloud[..., 2])] = np.nan
     return cloud.astype(np.float32)
+
+
+def _distance(larger_side: int) -> float:
+    """How far away the middle of a cloud without a camera is [px]."""
+    return larger_side / (2 * math.tan(ANGLE / 2))
+
+
+def _relative_depth(disparity: FloatArray, slope: float) -> DoubleArray:
+    """Depth over the depth of the median disparity; `slope` is its change per pixel there."""
+    known = np.sort(disparity[np.isfinite(disparity)])
+    if not len(known):
+        return np.full(disparity.shape, np.nan)
+    median, lowest = float(known[len(known) // 2]), float(known[0])
+    if median > lowest:
+        slope = min(slope, (1 - 1 / FARTHEST) / (median - lowest))
+    return 1 / (1 + slope * (disparity.astype(np.float64) - median))
 
 
 def write_ply(
@@ -72,7 +99,7 @@ def write_ply(
     cloud = points(result)
     keep = np.isfinite(cloud[..., 2]) & (result.confidence >= min_confidence)
     rows = _vertices(cloud, result, colour)[keep]
-    header = _header(len(rows), rows.dtype, metric=result.camera is not None)
+    header = _header(len(rows), rows.dtype, _describe_unit(result))
     with replacing(path) as temporary:
         temporary.write_bytes(header.encode("ascii") + rows.tobytes())
     return len(rows)
@@ -105,12 +132,17 @@ def _vertices(cloud: FloatArray, result: DisparityMap, colour: Array | None) -> 
 PLY_TYPES = {"f": "float", "u": "uchar"}
 
 
-def _header(count: int, dtype: np.dtype[np.generic], *, metric: bool) -> str:
-    unit = (
-        "comment unit: millimetre; the centre camera is at the origin and looks along -z"
-        if metric
-        else "comment unit: pixel from the middle of the picture; z is disparity x larger side / 16"
+def _describe_unit(result: DisparityMap) -> str:
+    if result.camera is not None:
+        return "unit: millimetre; the centre camera is at the origin and looks along -z"
+    distance = _distance(max(result.disparity.shape))
+    return (
+        "unit: pixel at the median disparity, z = 0; "
+        f"the centre camera is at z = {distance:.1f} and looks along -z"
     )
+
+
+def _header(count: int, dtype: np.dtype[np.generic], unit: str) -> str:
     properties = [
         f"property {PLY_TYPES[field.kind]} {name}"
         for name, (field, *_) in (dtype.fields or {}).items()
@@ -120,7 +152,7 @@ def _header(count: int, dtype: np.dtype[np.generic], *, metric: bool) -> str:
         "format binary_little_endian 1.0",
         "comment made by oaccdepth",
         "comment axes: x right, y up, z towards the viewer",
-        unit,
+        f"comment {unit}",
         f"element vertex {count}",
         *properties,
         "end_header",

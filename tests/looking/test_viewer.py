@@ -130,21 +130,20 @@ def test_only_its_own_scripts_may_run(text):
     assert "unsafe" not in policy and "http" not in policy
     scripts = re.findall(r"<script(?: type=\"module\")?>(.*?)</script>", text, re.DOTALL)
     styles = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
-    assert len(scripts) == 2 and len(styles) == 1
+    assert len(scripts) == 1 and len(styles) == 1
     for part in scripts + styles:
         digest = base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()
         assert f"'sha256-{digest}'" in policy
 
 
 def test_nothing_is_loaded(text):
-    """No address but the names of XML languages and the licence's; no reference to another file."""
+    """No address but the names of XML languages; no reference to another file."""
     without_data = re.sub(r'<script type="application/octet-stream".*?</script>', "", text)
     addresses = set(re.findall(r"https?://[\w./-]+", without_data))
     assert addresses <= {"http://www.w3.org/1999/xhtml", "http://www.w3.org/2000/svg"}
     assert not re.search(
         r"<(?:script|link|img|iframe)[^>]*\s(?:src|href)=\"(?!data:)", without_data
     )
-    assert "three.js authors" in text and "Permission is hereby granted" in text
 
 
 def test_names_are_text(scene, result, tmp_path):

@@ -54,12 +54,44 @@ def test_depth_is_the_camera_s():
     assert points(result)[..., 2] == pytest.approx(-result.depth_mm())
 
 
-def test_without_a_camera_the_unit_is_the_pixel():
-    result = a_map(camera=None)
-    cloud = points(result)
-    assert cloud[0, 0, :2].tolist() == [-4.5, 2.5]
-    assert cloud[5, 9, :2].tolist() == [4.5, -2.5]
-    assert cloud[..., 2] == pytest.approx(result.disparity * 10 / 16)
+def seen_from_afar(cloud):
+    """Pixels (x right, y up, from the middle) where a camera 1.62 larger sides away sees points."""
+    distance = 10 / (2 * np.tan(0.3))
+    return cloud[..., :2] * distance / (distance - cloud[..., 2:])
+
+
+def test_without_a_camera_the_cloud_seen_from_the_front_is_the_picture():
+    cloud = points(a_map(camera=None)).astype(np.float64)
+    seen = seen_from_afar(cloud)
+    assert seen[..., 0] == pytest.approx(np.arange(10) - 4.5 + np.zeros((6, 1)), abs=1e-5)
+    assert seen[..., 1] == pytest.approx((2.5 - np.arange(6))[:, None] + np.zeros(10), abs=1e-5)
+
+
+def test_without_a_camera_a_pixel_of_disparity_is_a_sixteenth():
+    disparity = np.zeros((3, 10), dtype=np.float32)
+    disparity[0, 0], disparity[2, 9] = 0.01, -0.01
+    cloud = points(a_map(camera=None, disparity=disparity))
+    assert cloud[1, 3].tolist() == [-1.5, 0.0, 0.0]  # the median: in pixels
+    assert cloud[0, 0, 2] == pytest.approx(0.01 * 10 / 16, rel=1e-3)
+    assert cloud[2, 9, 2] == pytest.approx(-0.01 * 10 / 16, rel=1e-3)
+
+
+def test_without_a_camera_moved_views_see_what_they_saw():
+    """Planes stay plane: seen from beside, points move in proportion to their disparity."""
+    result = a_map(camera=None, disparity=np.linspace(-3, 3, 60, dtype=np.float32).reshape(6, 10))
+    cloud = points(result).astype(np.float64)
+    moved = seen_from_afar(cloud - [0.5, 0, 0])
+    shift = (moved - seen_from_afar(cloud))[..., 0]
+    slope = np.polyfit(result.disparity.ravel(), shift.ravel(), 1)
+    assert shift == pytest.approx(np.polyval(slope, result.disparity), abs=1e-5)
+    assert slope[0] < -0.01
+
+
+def test_without_a_camera_the_farthest_point_stays_in_sight():
+    disparity = np.zeros((3, 10), dtype=np.float32)
+    disparity[0, 0] = -100.0
+    distance = 10 / (2 * np.tan(0.3))
+    assert points(a_map(camera=None, disparity=disparity))[0, 0, 2] == pytest.approx(-4 * distance)
 
 
 def test_points_beyond_infinity_are_left_out(tmp_path):
@@ -107,7 +139,8 @@ def test_without_colour_and_camera_the_header_says_so(tmp_path):
     lines, vertices = read_ply(tmp_path / "cloud.ply")
     assert vertices.dtype.names == ("x", "y", "z", "confidence")
     assert lines[4] == (
-        "comment unit: pixel from the middle of the picture; z is disparity x larger side / 16"
+        "comment unit: pixel at the median disparity, z = 0; "
+        "the centre camera is at z = 16.2 and looks along -z"
     )
 
 

@@ -17,21 +17,32 @@ from typing import Any
 
 # Every file may use what stands above it; inlined, they become one module.
 SCRIPTS = (
-    "state.js",
+    "elements.js",
     "blocks.js",
     "scene.js",
+    "places.js",
+    "state.js",
+    "space.js",
     "shaders.js",
     "gl.js",
     "renderer.js",
     "frame.js",
     "colour.js",
-    "inspector.js",
-    "cloud.js",
     "layers.js",
+    "points.js",
+    "cloud.js",
+    "clip.js",
     "stage.js",
+    "motion.js",
+    "link.js",
+    "actions.js",
+    "inspector.js",
+    "readout.js",
     "controls.js",
     "pointer.js",
+    "orbit.js",
     "keys.js",
+    "drawing.js",
     "fallback.js",
     "main.js",
 )
@@ -41,11 +52,11 @@ _EXPORT = re.compile(r"^export\s+(?=(?:async\s+)?(?:const|let|function|class)\b)
 
 def assemble(meta: dict[str, Any], blocks: dict[str, bytes], title: str) -> str:
     """The whole page. `title` and every text in `meta` are shown as text, whatever they hold."""
-    style, script, library = _text("style.css"), _script(), _library()
+    style, script = _text("style.css"), _script()
     policy = "; ".join(
         [
             "default-src 'none'",
-            f"script-src {_hash(script)} {_hash(library)}",
+            f"script-src {_hash(script)}",
             f"style-src {_hash(style)}",
             "img-src data: blob:",
             "base-uri 'none'",
@@ -58,7 +69,6 @@ def assemble(meta: dict[str, Any], blocks: dict[str, bytes], title: str) -> str:
         "style": style,
         "meta": as_json(meta),
         "blocks": "\n".join(_block(name, data) for name, data in blocks.items()),
-        "library": library,
         "script": script,
     }
     # One pass over the template: what is put in is never searched for placeholders.
@@ -67,9 +77,8 @@ def assemble(meta: dict[str, Any], blocks: dict[str, bytes], title: str) -> str:
 
 def overhead() -> int:
     """Bytes of a page without data."""
-    return sum(len(part.encode()) for part in (_text("page.html"), _text("style.css"))) + sum(
-        len(part.encode()) for part in (_script(), _library())
-    )
+    parts = (_text("page.html"), _text("style.css"), _script())
+    return sum(len(part.encode()) for part in parts)
 
 
 def as_json(value: Any) -> str:
@@ -98,12 +107,6 @@ def _script() -> str:
     """All our scripts as one module: the imports between them fall away, and so does `export`."""
     parts = [_EXPORT.sub("", _IMPORT.sub("", _text(f"js/{name}"))) for name in SCRIPTS]
     return _closed("\n".join(parts))
-
-
-@cache
-def _library() -> str:
-    licence = _text("vendor/LICENSE-three.txt").strip()
-    return _closed(f"/*! three.js 0.187.0\n{licence}\n*/\n" + _text("vendor/three.min.js"))
 
 
 def _closed(script: str) -> str:

@@ -1,4 +1,5 @@
 // The colour card: colour map, range, and the histogram whose handles set it.
+import { sized } from "./elements.js";
 import { NOT_KNOWN, signed } from "./scene.js";
 
 const BINS = 128;
@@ -106,19 +107,10 @@ export class Histogram {
   }
 }
 
-/** A canvas made as fine as the screen, cleared, with css px as its unit. */
-export function sized(canvas) {
-  const ratio = Math.min(window.devicePixelRatio || 1, 3);
-  const [width, height] = [canvas.clientWidth, canvas.clientHeight];
-  const [fineWidth, fineHeight] = [Math.round(width * ratio), Math.round(height * ratio)];
-  if (canvas.width !== fineWidth || canvas.height !== fineHeight) {
-    canvas.width = fineWidth;
-    canvas.height = fineHeight;
-  }
-  const context = canvas.getContext("2d");
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  context.clearRect(0, 0, width, height);
-  return { context, width, height };
-}
-
 export const describeRange = ([low, high]) => `${signed(low, 2)} to ${signed(high, 2)} px`;
+
+/** A colour map from left to right, as css. */
+export function cssRamp(scene, map) {
+  const colours = Array.from({ length: 13 }, (_, i) => cssColour(scene, map, i / 12));
+  return `linear-gradient(to right, ${colours})`;
+}

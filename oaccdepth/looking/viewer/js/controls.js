@@ -1,17 +1,13 @@
 // The bars and cards: every control sets the state, and follows it.
-import { Histogram, cssColour, describeRange, sized } from "./colour.js";
-import { depthOf, formatDepth, signed } from "./scene.js";
+import { Histogram, describeRange } from "./colour.js";
+import { find, make, sized, themeColour } from "./elements.js";
+import { signed } from "./scene.js";
+import { depthOf, formatDepth } from "./space.js";
 
-const find = (id) => document.getElementById(id);
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
-/** An option of a menu; its name is text, whatever it holds. */
-function option(value, name) {
-  const element = document.createElement("option");
-  element.value = value;
-  element.textContent = name;
-  return element;
-}
+const option = (value, name) => make("option", { value }, name);
+const CARDS = { inspect: "pixel-card", move: "move-card", focus: "focus-card", cloud: "cloud-card" };
 
 export class Controls {
   constructor(scene, state, layers, actions) {
@@ -22,7 +18,6 @@ export class Controls {
     this.bindColour();
     this.bindCamera();
     this.bindCloud();
-    this.paintErrorKey();
     this.hideWhatIsMissing();
   }
 
@@ -38,15 +33,19 @@ export class Controls {
   }
 
   bindBars() {
-    const choose = (id, name, call) =>
-      find(id).addEventListener("click", (event) => {
-        const value = event.target.closest("button")?.dataset[name];
-        if (value) call(value);
-      });
-    choose("tools", "tool", this.actions.tool);
-    choose("layouts", "layout", this.actions.layout);
-    for (const id of ["help", "theme", "save", "play"])
-      find(id).addEventListener("click", () => this.actions[id]());
+    const { actions } = this;
+    for (const button of document.querySelectorAll("[data-tool]"))
+      if (button.tagName === "BUTTON")
+        button.addEventListener("click", () => actions.chooseTool(button.dataset.tool));
+    for (const button of document.querySelectorAll("button[data-layout]"))
+      button.addEventListener("click", () => actions.chooseLayout(button.dataset.layout));
+    for (const id of ["help", "theme", "save", "record", "link"])
+      find(id).addEventListener("click", () => actions[id]());
+    for (const button of document.querySelectorAll(".play"))
+      button.addEventListener("click", () => actions.play());
+    find("cover").addEventListener("pointerdown", (event) => {
+      if (event.target === find("cover")) actions.chooseTool("move");
+    });
   }
 
   bindColour() {
@@ -61,21 +60,13 @@ export class Controls {
     };
     find("low").addEventListener("change", setEnd(0));
     find("high").addEventListener("change", setEnd(1));
-    find("usual").addEventListener("click", this.actions.resetRange);
+    find("auto").addEventListener("click", () => this.actions.resetRange());
     find("full").addEventListener("click", () => state.set({ range: this.scene.extent.full }));
     find("error").addEventListener("change", (event) => {
       const value = event.target.valueAsNumber;
       if (value > 0) state.set({ errorRange: value });
       else this.sync(new Set(["errorRange"]));
     });
-  }
-
-  /** What the colours of errors and changes mean. */
-  paintErrorKey() {
-    const last = this.scene.meta.colours.length - 1;
-    const colours = [0, 1, 2, 3, 4, 5, 6].map((i) => cssColour(this.scene, last, i / 6));
-    const key = find("error-key").querySelector("i");
-    key.style.setProperty("background", `linear-gradient(to right, ${colours})`);
   }
 
   bindCamera() {
@@ -86,11 +77,13 @@ export class Controls {
     find("aperture").max = Math.hypot(rows >> 1, columns >> 1).toFixed(1);
     const slide = (id) =>
       find(id).addEventListener("input", (event) => {
-        actions.showFocus();
+        actions.stopMotion();
+        actions.showPhoto("refocused");
         state.set({ [id]: event.target.valueAsNumber });
       });
     slide("focus");
     slide("aperture");
+    find("through").addEventListener("change", (event) => actions.seeThrough(event.target.checked));
     find("centre").addEventListener("click", () => actions.moveCamera({ x: 0, y: 0 }, true));
     const pad = find("pad");
     const drag = (event) => {
@@ -103,7 +96,7 @@ export class Controls {
     };
     pad.addEventListener("pointerdown", (event) => {
       pad.setPointerCapture(event.pointerId);
-      actions.showView();
+      actions.showPhoto("view");
       drag(event);
     });
     pad.addEventListener("pointermove", drag);
@@ -116,19 +109,17 @@ export class Controls {
         set({ [name]: event.target.valueAsNumber }),
       );
     find("cloud-colour").addEventListener("change", (event) => set({ colour: event.target.value }));
-    find("cloud-edges").addEventListener("change", (event) =>
-      set({ hideEdges: event.target.checked }),
-    );
-    find("cloud-reset").addEventListener("click", this.actions.resetCloud);
+    find("cloud-free").addEventListener("change", (event) => {
+      set({ isFree: event.target.checked });
+      this.actions.release();
+    });
+    find("cloud-reset").addEventListener("click", () => this.actions.resetCloud());
   }
 
   hideWhatIsMissing() {
     const { meta, truth } = this.scene;
-    find("camera-card").hidden = !meta.views;
-    for (const tool of ["look", "focus"])
-      document.querySelector(`[data-tool=${tool}]`).hidden = !meta.views;
-    for (const id of ["error-field", "error-key"])
-      find(id).hidden = !truth && meta.passes.length < 2;
+    for (const tool of ["move", "focus"])
+      for (const button of document.querySelectorAll(`[data-tool=${tool}]`)) button.hidden = !meta.views;
     find("truth-legend").hidden = !truth;
     find("pixel-card").querySelector(".legend").hidden = !meta.views && !meta.evidence;
     if (!this.scene.centre) find("cloud-colour").querySelector("[value=view]").remove();
@@ -138,41 +129,64 @@ export class Controls {
   sync(changed) {
     const { values } = this.state;
     const has = (...names) => names.some((name) => changed.has(name));
-    if (has("tool", "layout")) this.syncBars(values);
+    if (has("tool", "layout", "isCover")) this.syncBars(values);
     if (has("left", "right")) for (const side of ["left", "right"]) find(side).value = values[side];
-    if (has("range", "map", "errorRange", "isDark")) this.syncColour(values);
+    if (has("left", "right", "layout", "tool")) this.syncErrorField(values);
+    if (has("range", "map", "errorRange", "isDark", "isCover")) this.syncColour(values);
     if (has("maskView")) this.nameMask(values.maskView);
-    if (has("focus", "aperture")) this.syncFocus(values);
-    if (has("camera", "isDark", "layout")) this.drawPad(values.camera);
+    if (has("focus", "aperture", "isSeeThrough")) this.syncFocus(values);
+    if (has("camera", "isDark", "tool", "isCover")) this.drawPad(values.camera);
     if (has("cloud")) this.syncCloud(values.cloud);
-    if (has("isPlaying")) {
-      find("play").querySelector("use").setAttribute("href", values.isPlaying ? "#icon-stop" : "#icon-play");
-      find("play").querySelector("span").textContent = values.isPlaying ? "Stop" : "Travel";
+    if (has("motion")) this.syncPlay(values.motion);
+    if (has("isRecording")) find("record").setAttribute("aria-pressed", values.isRecording);
+  }
+
+  syncPlay(motion) {
+    for (const button of document.querySelectorAll(".play")) {
+      button.querySelector("use").setAttribute("href", motion ? "#icon-stop" : "#icon-play");
+      button.querySelector("span").textContent = motion ? "Stop" : "Play";
     }
   }
 
-  syncBars({ tool, layout }) {
-    for (const button of find("tools").children) {
-      button.setAttribute("aria-pressed", button.dataset.tool === tool && layout !== "cloud");
-      button.disabled = false;
-    }
-    for (const button of find("layouts").children)
-      button.setAttribute("aria-pressed", button.dataset.layout === layout);
-    const isCloud = layout === "cloud";
+  syncBars({ tool, layout, isCover }) {
+    const isCloud = tool === "cloud";
+    for (const button of document.querySelectorAll("#tools button"))
+      button.setAttribute("aria-pressed", button.dataset.tool === tool);
+    for (const button of document.querySelectorAll("#layouts button"))
+      button.setAttribute("aria-pressed", button.dataset.layout === layout && !isCloud);
+    document.documentElement.toggleAttribute("data-cover", isCover);
+    find("cover").hidden = !isCover;
     find("viewport").dataset.tool = tool;
-    find("stage").dataset.layout = layout;
-    find("cloud").hidden = !isCloud;
+    find("stage").dataset.layout = isCloud ? "single" : layout;
+    find("left").hidden = isCloud || isCover;
+    find("right").hidden = isCloud || isCover || layout === "single";
+    find("handle").hidden = isCloud || isCover || layout !== "wipe";
+    this.sortCards(tool);
+  }
+
+  /** The card of the tool comes first; in 3D the cards of the pictures are away. */
+  sortCards(tool) {
+    const { views } = this.scene.meta;
+    const isCloud = tool === "cloud";
+    for (const id of ["move-card", "focus-card"]) find(id).hidden = isCloud || !views;
     find("cloud-card").hidden = !isCloud;
-    find("camera-card").hidden = isCloud || !this.scene.meta.views;
-    for (const id of ["picture", "marks", "left"]) find(id).hidden = isCloud;
-    find("right").hidden = isCloud || layout === "single";
-    find("handle").hidden = layout !== "wipe";
+    const rest = ["colour-card", "move-card", "focus-card", "cloud-card", "pixel-card", "about"];
+    const order = [CARDS[tool], ...rest.filter((id) => id !== CARDS[tool])];
+    const now = [...find("cards").children].map(({ id }) => id);
+    if (now.join() !== order.join()) find("cards").append(...order.map(find));
+  }
+
+  /** The ends of the colours of errors and changes, while there are any. */
+  syncErrorField({ left, right, layout, tool }) {
+    const shown = layout === "single" ? [left] : [left, right];
+    const isShown = shown.some((id) => id === "error" || id === "change");
+    find("error-field").hidden = tool === "cloud" || !isShown;
   }
 
   nameMask({ x, y }) {
     const { middle } = this.scene.grid;
     for (const item of document.querySelectorAll(".pill option[value=mask]"))
-      item.textContent = `Mask of view ${y + middle.u}, ${x + middle.v}`;
+      item.textContent = `Mask: row ${y + middle.u}, column ${x + middle.v}`;
   }
 
   syncColour({ range, map, errorRange }) {
@@ -184,9 +198,10 @@ export class Controls {
     this.histogram.draw();
   }
 
-  syncFocus({ focus, aperture }) {
+  syncFocus({ focus, aperture, isSeeThrough }) {
     find("focus").value = focus;
     find("aperture").value = aperture;
+    find("through").checked = isSeeThrough;
     const depth = this.scene.meta.camera ? ` · ${formatDepth(depthOf(this.scene, focus))}` : "";
     find("focus-text").textContent = `${signed(focus, 2)} px${depth}`;
     const count = this.countViews(aperture);
@@ -199,12 +214,12 @@ export class Controls {
     return places.filter(([u, v]) => Math.hypot(u - cu, v - cv) <= aperture + 1e-4).length;
   }
 
-  syncCloud({ size, confidence, stretch, colour, hideEdges }) {
+  syncCloud({ size, confidence, stretch, colour, isFree }) {
     find("cloud-size").value = size;
     find("cloud-confidence").value = confidence;
     find("cloud-stretch").value = stretch;
     find("cloud-colour").value = colour;
-    find("cloud-edges").checked = hideEdges;
+    find("cloud-free").checked = isFree;
     find("cloud-confidence-text").textContent = confidence.toFixed(2);
     find("cloud-stretch-text").textContent = `× ${stretch.toFixed(1)}`;
     find("cloud-text").textContent = this.scene.meta.camera ? "to scale" : "depth not to scale";
@@ -218,8 +233,7 @@ export class Controls {
     if (!width) return;
     const { rows, columns, middle } = scene.grid;
     const place = (index, count, side) => side * (0.08 + (0.84 * index) / Math.max(count - 1, 1));
-    const style = getComputedStyle(document.documentElement);
-    context.fillStyle = style.getPropertyValue("--soft");
+    context.fillStyle = themeColour("--soft");
     for (const [u, v] of scene.meta.views.places) {
       context.beginPath();
       context.arc(place(v, columns, width), place(u, rows, height), 1.6, 0, 2 * Math.PI);
@@ -227,8 +241,8 @@ export class Controls {
     }
     const x = place(camera.x + middle.v, columns, width);
     const y = place(camera.y + middle.u, rows, height);
-    context.fillStyle = style.getPropertyValue("--mark");
-    context.strokeStyle = style.getPropertyValue("--card");
+    context.fillStyle = themeColour("--mark");
+    context.strokeStyle = themeColour("--card");
     context.lineWidth = 2;
     context.beginPath();
     context.arc(x, y, 7, 0, 2 * Math.PI);
@@ -238,72 +252,4 @@ export class Controls {
     find("camera-text").textContent =
       `row ${text(camera.y, middle.u)}, column ${text(camera.x, middle.v)}`;
   }
-}
-
-/** The read-out below the stage: the numbers of a pixel, or what can be done here. */
-export function writeReadout(scene, facts, look) {
-  find("hint").hidden = Boolean(facts);
-  find("numbers").hidden = !facts;
-  if (!facts) return;
-  const swatch = document.createElement("i");
-  const part = (facts.disparity - look.range[0]) / (look.range[1] - look.range[0]);
-  if (facts.disparity !== null)
-    swatch.style.setProperty("background", cssColour(scene, look.map, part));
-  const parts = [
-    ["x", facts.x, "3ch"],
-    ["y", facts.y, "3ch"],
-    ["disparity", facts.disparity === null ? "not known" : `${signed(facts.disparity)} px`, "8ch"],
-    ["confidence", facts.confidence.toFixed(2), "4ch"],
-  ];
-  if (scene.meta.camera) parts.push(["depth", formatDepth(facts.depth), "7ch"]);
-  if (facts.error !== null) parts.push(["error", `${signed(facts.error)} px`, "8ch"]);
-  const items = parts.map(([name, value, room]) => {
-    const [item, number] = [document.createElement("span"), document.createElement("b")];
-    number.textContent = value;
-    number.dataset.name = name;
-    number.style.setProperty("--room", room);
-    item.append(`${name} `, number);
-    return item;
-  });
-  find("numbers").replaceChildren(swatch, ...items);
-}
-
-/** Head of the page and the card about it; all as text. */
-export function writeAbout(meta) {
-  const [width, height] = meta.size;
-  const grid = meta.grid ? `${meta.grid[0]} × ${meta.grid[1]} views` : null;
-  const { seconds } = meta.made;
-  const total = seconds.total ?? Object.values(seconds).reduce((sum, value) => sum + value, 0);
-  const time = total > 0 ? `${total.toFixed(total < 10 ? 1 : 0)} s` : null;
-  const weights = meta.made.weights || null;
-  find("scene").textContent = meta.scene;
-  const size = `${width} × ${height} px`;
-  find("facts").textContent = [grid, size, weights && `weights ${weights}`, time]
-    .filter(Boolean)
-    .join(" · ");
-  const { camera } = meta;
-  const rows = [
-    ["Light field", [grid, size].filter(Boolean).join(", ")],
-    ["Weights", weights],
-    ["Device", meta.made.device || null],
-    ["Time", time],
-    ["Searched", meta.searched && describeRange(meta.searched)],
-    ["Camera", camera && `${camera.focal} mm lens, ${camera.baseline} mm between views`],
-    ["Made with", meta.made.version && `oaccdepth ${meta.made.version}`],
-  ].filter(([, value]) => value);
-  find("about-facts").replaceChildren(
-    ...rows.flatMap(([name, value]) => {
-      const [term, detail] = [document.createElement("dt"), document.createElement("dd")];
-      term.textContent = name;
-      detail.textContent = value;
-      return [term, detail];
-    }),
-  );
-  find("about-notes").replaceChildren(
-    ...[...meta.notes, ...meta.remarks].map((text) => {
-      const item = document.createElement("li");
-      item.textContent = text;
-      return item;
-    }),
-  );
 }

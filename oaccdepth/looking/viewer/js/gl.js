@@ -35,8 +35,8 @@ export class Program {
     }
   }
 
-  /** Draw. A uniform that is a texture is bound to the next free unit. */
-  draw(values) {
+  /** Draw: everything that the target covers, or `points`. A texture takes the next free unit. */
+  draw(values, points = null) {
     const { gl } = this;
     gl.useProgram(this.program);
     if (!this.uniforms) this.find();
@@ -45,12 +45,40 @@ export class Program {
       const value = values[name];
       if (value === undefined) throw new GraphicsError(`no value for the uniform ${name}`);
       if (value instanceof Texture) value.bind(unit, place), unit++;
+      else if (type === gl.FLOAT_MAT4) gl.uniformMatrix4fv(place, false, value);
       else if (type === gl.FLOAT_VEC2) gl.uniform2f(place, ...value);
       else if (type === gl.INT_VEC2) gl.uniform2i(place, ...value);
       else if (type === gl.FLOAT) gl.uniform1f(place, value);
       else gl.uniform1i(place, Number(value));
     }
-    gl.drawArrays(gl.TRIANGLES, 0, 3);
+    if (points) points.draw();
+    else gl.drawArrays(gl.TRIANGLES, 0, 3);
+  }
+}
+
+/** Points with attributes, given as { array, size, isNormalised } in the order of their locations. */
+export class Points {
+  constructor(gl, attributes) {
+    Object.assign(this, { gl, vertices: gl.createVertexArray(), count: 0 });
+    gl.bindVertexArray(this.vertices);
+    attributes.forEach(({ array, size, isNormalised = false }, location) => {
+      gl.bindBuffer(gl.ARRAY_BUFFER, gl.createBuffer());
+      gl.bufferData(gl.ARRAY_BUFFER, array, gl.STATIC_DRAW);
+      gl.enableVertexAttribArray(location);
+      const type = array instanceof Float32Array ? gl.FLOAT : gl.UNSIGNED_BYTE;
+      gl.vertexAttribPointer(location, size, type, isNormalised, 0, 0);
+      this.count = array.length / size;
+    });
+    gl.bindVertexArray(null);
+  }
+
+  draw() {
+    const { gl } = this;
+    gl.bindVertexArray(this.vertices);
+    gl.enable(gl.DEPTH_TEST);
+    gl.drawArrays(gl.POINTS, 0, this.count);
+    gl.disable(gl.DEPTH_TEST);
+    gl.bindVertexArray(null);
   }
 }
 
@@ -85,6 +113,19 @@ export class Texture {
       gl.texSubImage3D(target, 0, 0, 0, layer, width, height, 1, format, type, source);
     else gl.texSubImage2D(target, 0, 0, 0, width, height, format, type, source);
     return this;
+  }
+
+  /** The texels of one layer, RGBA; slow, for it waits for the graphics card. */
+  read(layer) {
+    const { gl, width, height } = this;
+    const buffer = gl.createFramebuffer();
+    gl.bindFramebuffer(gl.FRAMEBUFFER, buffer);
+    gl.framebufferTextureLayer(gl.FRAMEBUFFER, gl.COLOR_ATTACHMENT0, this.texture, 0, layer);
+    const pixels = new Uint8Array(width * height * 4);
+    gl.readPixels(0, 0, width, height, gl.RGBA, gl.UNSIGNED_BYTE, pixels);
+    gl.bindFramebuffer(gl.FRAMEBUFFER, null);
+    gl.deleteFramebuffer(buffer);
+    return pixels;
   }
 
   bind(unit, place) {

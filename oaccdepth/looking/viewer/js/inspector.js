@@ -1,9 +1,8 @@
 // The pixel card: how the views agree at one pixel.
-import { sized } from "./colour.js";
+import { definitions, find, sized, themeColour } from "./elements.js";
 import { EPI_LENGTH } from "./renderer.js";
-import { depthOf, evidenceAt, formatDepth, signed, valueAt } from "./scene.js";
-
-const byId = (id) => document.getElementById(id);
+import { evidenceAt, signed, valueAt } from "./scene.js";
+import { depthOf, formatDepth } from "./space.js";
 
 /** All that is known at a pixel: the numbers of the read-out and of the card. */
 export function factsAt(scene, x, y) {
@@ -22,17 +21,26 @@ export function factsAt(scene, x, y) {
 }
 
 export class Inspector {
-  constructor(scene, renderer, colours) {
-    Object.assign(this, { scene, renderer, colours });
-    byId("pixel-views").hidden = !scene.meta.views;
-    byId("pixel-evidence").hidden = !scene.meta.evidence;
+  constructor(scene, renderer) {
+    Object.assign(this, { scene, renderer });
+    find("pixel-views").hidden = !scene.meta.views;
+    find("pixel-evidence").hidden = !scene.meta.evidence;
     for (const id of ["patch", "masks"]) {
-      byId(id).addEventListener("pointermove", (event) => this.nameCell(event));
-      byId(id).addEventListener("pointerleave", () => (byId("cell").textContent = this.hint));
-      byId(id).addEventListener("click", (event) => this.chooseCell(event));
+      find(id).addEventListener("pointermove", (event) => this.nameCell(event));
+      find(id).addEventListener("pointerleave", () => (find("cell").textContent = this.hint));
+      find(id).addEventListener("click", (event) => this.chooseCell(event));
     }
     this.hint = "Each square is one view; click it to see all of it.";
     this.onCell = () => {};
+  }
+
+  colours() {
+    return {
+      accent: themeColour("--accent"),
+      mark: themeColour("--mark"),
+      text: themeColour("--soft"),
+      faint: themeColour("--line"),
+    };
   }
 
   /** Show a pixel; its views only when all of them have come in. */
@@ -45,7 +53,7 @@ export class Inspector {
   }
 
   writeFacts(facts) {
-    byId("pixel-place").textContent = `x ${facts.x}, y ${facts.y}`;
+    find("pixel-place").textContent = `x ${facts.x}, y ${facts.y}`;
     const rows = [
       ["disparity", facts.disparity === null ? "not known" : `${signed(facts.disparity)} px`],
       ["confidence", facts.confidence.toFixed(2)],
@@ -56,14 +64,7 @@ export class Inspector {
       const values = facts.passes.map((value) => (value === null ? "–" : signed(value)));
       rows.push(["passes", values.join(" → ")]);
     }
-    byId("pixel-facts").replaceChildren(
-      ...rows.flatMap(([name, value]) => {
-        const [term, detail] = [document.createElement("dt"), document.createElement("dd")];
-        term.textContent = name;
-        detail.textContent = value;
-        return [term, detail];
-      }),
-    );
+    find("pixel-facts").replaceChildren(...definitions(rows));
   }
 
   showViews(facts) {
@@ -71,18 +72,18 @@ export class Inspector {
     const probes = this.renderer.probe(facts.x, facts.y, slope);
     const kept = probes.masks && probes.masks.pixels.filter((_, i) => i % 4 === 0);
     this.masks = kept ? Array.from(kept, (value) => value / 255) : this.computeMasks(probes.patch);
-    byId("masks-origin").textContent = kept ? "" : "computed here";
-    this.drawCells(byId("patch"), (k) => {
+    find("masks-origin").textContent = kept ? "" : "computed here";
+    this.drawCells(find("patch"), (k) => {
       const pixels = probes.patch.pixels.subarray(4 * k, 4 * k + 4);
       return pixels[3] ? `rgb(${pixels[0]} ${pixels[1]} ${pixels[2]})` : null;
     });
-    this.drawCells(byId("masks"), (k) => {
+    this.drawCells(find("masks"), (k) => {
       const shade = Math.round(255 * this.masks[k]);
       return probes.patch.pixels[4 * k + 3] || kept ? `rgb(${shade} ${shade} ${shade})` : null;
     });
-    this.drawEpi(byId("row-epi"), probes.row, facts, this.scene.grid.middle.v);
-    this.drawEpi(byId("column-epi"), probes.column, facts, this.scene.grid.middle.u);
-    byId("cell").textContent = this.hint;
+    this.drawEpi(find("row-epi"), probes.row, facts, this.scene.grid.middle.v);
+    this.drawEpi(find("column-epi"), probes.column, facts, this.scene.grid.middle.u);
+    find("cell").textContent = this.hint;
   }
 
   /** (1 - |difference to the centre pixel|)^2 of the grey values: what the networks use. */
@@ -107,6 +108,9 @@ export class Inspector {
         context.roundRect(v * cell + 0.75, u * cell + 0.75, cell - 1.5, cell - 1.5, 2);
         context.fillStyle = colour ?? "rgb(128 128 128 / 25%)";
         context.fill();
+        context.strokeStyle = "rgb(128 128 128 / 45%)"; // white cells on a white card
+        context.lineWidth = 1;
+        context.stroke();
         if (!colour) this.drawCross(context, v * cell, u * cell, cell);
       }
     context.strokeStyle = this.colours().accent;
@@ -148,7 +152,7 @@ export class Inspector {
     const { u, v } = place;
     const { columns } = this.scene.grid;
     const mask = this.masks[u * columns + v].toFixed(2);
-    byId("cell").textContent = `View in row ${u}, column ${v}: mask ${mask}`;
+    find("cell").textContent = `View in row ${u}, column ${v}: mask ${mask}`;
   }
 
   /** An EPI, one line per view, with the line that the estimated disparity predicts. */
@@ -192,11 +196,11 @@ export class Inspector {
   drawEvidence(facts) {
     const curve = evidenceAt(this.scene, facts.x, facts.y);
     if (!curve) return;
-    const { context, width, height } = sized(byId("evidence"));
+    const { context, width, height } = sized(find("evidence"));
     const { accent, mark, text, faint } = this.colours();
     const { levels, shares, step } = curve;
     const nearest = `x ${facts.x - (facts.x % step)}, y ${facts.y - (facts.y % step)}`;
-    byId("evidence-place").textContent = step > 1 ? ` at ${nearest}` : "";
+    find("evidence-place").textContent = step > 1 ? ` at ${nearest}` : "";
     const [first, last] = [levels[0], levels.at(-1)];
     const toX = (level) => 6 + ((level - first) / (last - first || 1)) * (width - 12);
     const base = height - 16;

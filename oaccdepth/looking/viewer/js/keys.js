@@ -1,33 +1,37 @@
 // The keyboard. The same table makes the page of help behind "?".
+import { definitions, make } from "./elements.js";
 
 /** [keys as shown, what they do, the keys, what to call]; a row without a call is only shown. */
 export function keyTable(actions, pairs) {
-  const layout = (name) => () => actions.layout(name);
-  const tool = (name) => () => actions.tool(name);
+  const layout = (name) => () => actions.chooseLayout(name);
+  const tool = (name) => () => actions.chooseTool(name);
   return [
     ["W", "Wipe between two pictures", ["w"], layout("wipe")],
     ["S", "Side by side", ["s"], layout("pair")],
     ["A", "One picture alone", ["a"], layout("single")],
-    ["D", "Point cloud in 3D", ["d"], layout("cloud")],
-    ["X", "Exchange the two pictures", ["x"], actions.exchange],
+    ["X", "Swap the two pictures", ["x"], () => actions.swap()],
     ...pairs.map(([name, left, right], i) => [
       String(i + 1),
       name,
       [String(i + 1)],
       () => actions.compare(left, right),
     ]),
-    ["I", "Inspect pixels", ["i"], tool("inspect")],
-    ["L", "Look around: move through the views", ["l"], tool("look")],
-    ["F", "Focus: click what shall be sharp", ["f"], tool("focus")],
+    ["I", "Inspect pixels", ["i", "Escape"], tool("inspect")],
+    ["M", "Move through the views", ["m"], tool("move")],
+    ["F", "Focus: click to focus", ["f"], tool("focus")],
+    ["D", "3D", ["d"], tool("cloud")],
+    ["V", "See through what is in front of the focus", ["v"], () => actions.seeThrough()],
     ["← → ↑ ↓", "Move the pixel, the camera, the focus or the cloud", [], null],
     ["Shift and arrow", "The same in larger steps", [], null],
-    ["Space", "Travel through the views, or stop", [" "], actions.play],
+    ["Space", "Play or stop the motion", [" "], () => actions.play()],
     ["C", "Next colour map", ["c", "C"], (event) => actions.nextMap(event.shiftKey ? -1 : 1)],
-    ["R", "Usual range of colours", ["r"], actions.resetRange],
+    ["R", "Auto range of colours", ["r"], () => actions.resetRange()],
     ["+ − 0", "Zoom in, out, back", [], null],
-    ["T", "Light or dark", ["t"], actions.theme],
-    ["P", "Save the picture as PNG", ["p"], actions.save],
-    ["?", "This list", ["?"], actions.help],
+    ["T", "Light or dark", ["t"], () => actions.theme()],
+    ["P", "Save the picture as PNG", ["p"], () => actions.save()],
+    ["K", "Save a clip of the motion", ["k"], () => actions.record()],
+    ["L", "Copy a link to what is shown", ["l"], () => actions.link()],
+    ["?", "This list", ["?"], () => actions.help()],
   ];
 }
 
@@ -42,9 +46,9 @@ export function listenToKeys(table, actions) {
     if (event.key === " " && event.target.matches("button, summary")) return;
     const arrow = ARROWS[event.key];
     if (arrow) actions.arrow(...arrow.map((step) => step * (event.shiftKey ? 5 : 1)));
-    else if (event.key === "+" || event.key === "=") actions.zoom(1.5);
-    else if (event.key === "-") actions.zoom(1 / 1.5);
-    else if (event.key === "0") actions.zoom(0);
+    else if (event.key === "+" || event.key === "=") actions.zoomBy(1.5);
+    else if (event.key === "-") actions.zoomBy(1 / 1.5);
+    else if (event.key === "0") actions.zoomBy(0);
     else if (calls.has(event.key)) calls.get(event.key)(event);
     else return;
     event.preventDefault();
@@ -53,15 +57,11 @@ export function listenToKeys(table, actions) {
 
 /** Fill the page of help. */
 export function writeKeys(table, list) {
+  const shown = (key) => (key === "and" ? make("span", {}, "+") : make("kbd", {}, key));
   list.replaceChildren(
     ...table.flatMap(([keys, what]) => {
-      const [term, detail] = [document.createElement("dt"), document.createElement("dd")];
-      for (const key of keys.split(" ")) {
-        const element = document.createElement(key === "and" ? "span" : "kbd");
-        element.textContent = key === "and" ? "+" : key;
-        term.append(element, " ");
-      }
-      detail.textContent = what;
+      const [term, detail] = definitions([["", what]]);
+      for (const key of keys.split(" ")) term.append(shown(key), " ");
       return [term, detail];
     }),
   );

@@ -3,37 +3,47 @@
 const MASK_MAP = "gray";
 const CONFIDENCE_MAP = "cividis";
 
-/** All layers, in the order of the menus: { id, name, kind, value, other, map(look), range(look) }. */
+/**
+ * All layers, in the order of the menus: { id, name, kind, value, other, map(look), range(look),
+ * scale }. `scale`: the unit of its colours and the words for their ends; without it, no legend.
+ */
 export function findLayers(scene) {
   const { meta } = scene;
   const mapIndex = (name) => Math.max(0, meta.colours.indexOf(name));
-  const chosen = { map: (look) => look.map, range: (look) => look.range };
+  const plain = { map: (look) => look.map, range: (look) => look.range };
+  const mapped = { kind: "VALUE", scale: { unit: "px", digits: 2, ends: ["", ""] } };
   const difference = {
     kind: "DIFFERENCE",
     map: () => meta.colours.length - 1,
     range: (look) => [-look.errorRange, look.errorRange],
+    scale: { unit: "px", digits: 2, ends: ["farther", "nearer"] },
   };
-  const shown = (name) => ({ map: () => mapIndex(name), range: () => [0, 1] });
+  const share = (name, low, high) => ({
+    map: () => mapIndex(name),
+    range: () => [0, 1],
+    scale: { unit: "", digits: 0, ends: [low, high] },
+  });
   const layers = [];
-  const add = (id, name, rest) => layers.push({ id, name, ...chosen, ...rest });
+  const add = (id, name, rest) => layers.push({ id, name, ...plain, ...rest });
   if (scene.centre) add("view", "View", { kind: "VIEW" });
   if (meta.views) add("refocused", "Refocused", { kind: "REFOCUSED" });
-  add("disparity", "Disparity", { kind: "VALUE", value: "disparity" });
-  add("confidence", "Confidence", { kind: "VALUE", value: "confidence", ...shown(CONFIDENCE_MAP) });
+  add("disparity", "Disparity", { ...mapped, value: "disparity" });
+  const sure = share(CONFIDENCE_MAP, "unsure", "sure");
+  add("confidence", "Confidence", { kind: "VALUE", value: "confidence", ...sure });
   if (meta.views || meta.masks) {
     const kind = meta.masks ? "MASK" : "COMPUTED_MASK";
-    add("mask", "Mask of a view", { kind, ...shown(MASK_MAP) });
+    add("mask", "Mask of a view", { kind, ...share(MASK_MAP, "hidden", "visible") });
   }
   if (meta.passes.length > 1) {
     meta.passes.forEach((_, i) => {
-      add(`pass-${i + 1}`, `Pass ${i + 1}`, { kind: "VALUE", value: `pass-${i + 1}` });
+      add(`pass-${i + 1}`, `Pass ${i + 1}`, { ...mapped, value: `pass-${i + 1}` });
     });
     const last = meta.passes.length;
     const name = `Pass ${last} − pass 1`;
     add("change", name, { ...difference, value: `pass-${last}`, other: "pass-1" });
   }
   if (scene.truth) {
-    add("truth", "Ground truth", { kind: "VALUE", value: "truth" });
+    add("truth", "Ground truth", { ...mapped, value: "truth" });
     add("error", "Error", { ...difference, value: "disparity", other: "truth" });
   }
   return layers;

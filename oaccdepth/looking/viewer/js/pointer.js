@@ -27,7 +27,8 @@ export class StagePointer {
   }
 
   isOurs(event) {
-    if (this.stage.state.get("layout") === "cloud") return false;
+    const { tool, isCover } = this.stage.state.values;
+    if (tool === "cloud" || isCover) return false;
     return event.target === this.viewport || event.target.tagName === "CANVAS";
   }
 
@@ -62,7 +63,7 @@ export class StagePointer {
 
   pan(point, last) {
     const { state, picture } = this.stage;
-    if (state.get("tool") === "look" || state.get("zoom").factor <= 1) return;
+    if (state.get("tool") === "move" || state.get("zoom").factor <= 1) return;
     const [dx, dy] = [point.x - last.x, point.y - last.y];
     this.actions.zoom(panBy(state.values, this.stage.panes, dx, dy, picture));
   }
@@ -70,7 +71,7 @@ export class StagePointer {
   /** Hover: read the pixel, and in the tool that looks around move the camera. */
   follow(point, mayLook) {
     this.actions.hover(pick(this.stage.panes, point, this.stage.picture));
-    if (this.stage.state.get("tool") !== "look" || !mayLook) return;
+    if (this.stage.state.get("tool") !== "move" || !mayLook) return;
     const { rect } = this.stage.panes.find(({ clip }) => point.x < clip.right) ?? this.stage.panes[0];
     // The outermost views are reached a little before the edge.
     const part = (place, from, to) => 0.5 + ((place - from) / (to - from) - 0.5) / 0.92;

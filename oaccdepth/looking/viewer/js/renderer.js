@@ -1,8 +1,9 @@
 // Draws the stage: layers of the scene into panes of one canvas; and samples views for the inspector.
 import { GraphicsError, Program, Target, Texture } from "./gl.js";
-import { COVER, PROBE, REFOCUS, layerShader } from "./shaders.js";
+import { CLOUD_FRAGMENT, CLOUD_VERTEX, COVER, PROBE, REFOCUS, layerShader } from "./shaders.js";
 
-const SHARP_ABOVE = 3; // canvas pixels per picture pixel from which on pixels are shown as squares
+// Canvas pixels per picture pixel from which on pixels are shown as squares: values, photos.
+const SHARP_ABOVE = { values: 3, photos: 9 };
 export const EPI_LENGTH = 81; // pixels of an EPI shown
 
 export class Renderer {
@@ -26,6 +27,7 @@ export class Renderer {
     const floats = (values) =>
       values && new Texture(gl, { width, height, format: "R32F" }).fill(values);
     this.disparity = floats(scene.disparity);
+    this.solid = floats(scene.solid);
     this.truth = floats(scene.truth);
     this.passes = scene.passes.map((values) =>
       values === scene.disparity ? this.disparity : floats(values),
@@ -63,6 +65,13 @@ export class Renderer {
     this.focused = null;
   }
 
+  /** One view as it was loaded: { pixels, width, height }, RGBA; null if it has not come in. */
+  readView(u, v) {
+    const layer = u * this.scene.grid.columns + v;
+    const { width, height } = this.views;
+    return this.isPresent[layer] ? { pixels: this.views.read(layer), width, height } : null;
+  }
+
   addMask(bitmap, u, v) {
     this.masks.fill(bitmap, u * this.scene.grid.columns + v);
   }
@@ -74,17 +83,24 @@ export class Renderer {
       uViews: this.views,
       uPresent: this.present,
       uCentre: this.centre,
+      uSolid: this.solid,
+      uExtent: this.scene.extent.full,
       uGrid: [columns, rows],
       uSize: [this.scene.width, this.scene.height],
     };
   }
 
   /** Bring the refocused picture up to date. */
-  focusOn(focus, aperture) {
-    const wanted = `${focus} ${aperture}`;
+  focusOn({ focus, aperture, isSeeThrough }) {
+    const wanted = `${focus} ${aperture} ${isSeeThrough}`;
     if (this.focused === wanted) return;
     this.focused = wanted;
-    const values = { ...this.common(), uFocus: focus, uAperture: aperture };
+    const values = {
+      ...this.common(),
+      uFocus: focus,
+      uAperture: aperture,
+      uSeeThrough: isSeeThrough,
+    };
     const program = this.program("refocus", () => REFOCUS);
     this.refocused.draw(program, values, this.scene.width, this.scene.height);
   }
@@ -96,26 +112,38 @@ export class Renderer {
   draw(panes, look) {
     const { gl, canvas } = this;
     const ratio = canvas.width / Math.max(1, canvas.clientWidth);
-    if (panes.some(({ layer }) => layer.kind === "REFOCUSED"))
-      this.focusOn(look.focus, look.aperture);
-    gl.disable(gl.SCISSOR_TEST);
-    gl.viewport(0, 0, canvas.width, canvas.height);
-    gl.clearColor(0, 0, 0, 0);
-    gl.clear(gl.COLOR_BUFFER_BIT);
+    if (panes.some(({ layer }) => layer.kind === "REFOCUSED")) this.focusOn(look);
+    this.clear();
     gl.enable(gl.SCISSOR_TEST);
     for (const pane of panes) {
       const [left, right] = [pane.clip.left, pane.clip.right].map((x) => Math.round(x * ratio));
       const [top, bottom] = [pane.clip.top, pane.clip.bottom].map((y) => Math.round(y * ratio));
       gl.scissor(left, canvas.height - bottom, Math.max(0, right - left), Math.max(0, bottom - top));
-      const isSmooth = pane.scale * ratio < SHARP_ABOVE;
-      const { kind } = pane.layer;
+      const { kind, scale: isValue } = pane.layer;
+      const isSmooth = pane.scale * ratio < SHARP_ABOVE[isValue ? "values" : "photos"];
       const program = this.program(`${kind} ${isSmooth}`, () => layerShader(kind, isSmooth));
       program.draw(this.layerValues(pane, look, ratio));
     }
   }
 
-  program(name, source) {
-    if (!this.programs.has(name)) this.programs.set(name, new Program(this.gl, COVER, source()));
+  clear() {
+    const { gl, canvas } = this;
+    gl.disable(gl.SCISSOR_TEST);
+    gl.viewport(0, 0, canvas.width, canvas.height);
+    gl.clearColor(0, 0, 0, 0);
+    gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
+  }
+
+  /** Draw the points of the cloud; `values` says from where. */
+  drawPoints(points, values, look) {
+    this.clear();
+    const colours = { uColours: this.colours, uMap: look.map, uRange: look.range };
+    const program = this.program("cloud", () => CLOUD_FRAGMENT, CLOUD_VERTEX);
+    program.draw({ ...values, ...colours }, points);
+  }
+
+  program(name, source, vertex = COVER) {
+    if (!this.programs.has(name)) this.programs.set(name, new Program(this.gl, vertex, source()));
     return this.programs.get(name);
   }
 
@@ -132,7 +160,6 @@ export class Renderer {
       uColours: this.colours,
       uMap: layer.map(look),
       uRange: layer.range(look),
-      uExtent: this.scene.extent.full,
       uCamera: [look.camera.x, look.camera.y],
       uMaskView: [look.maskView.x, look.maskView.y],
       uOrigin: [-pane.x / scale, this.canvas.height * step - pane.y / scale],

@@ -75,61 +75,6 @@ export function valueAt(scene, map, x, y) {
   return value > NOT_KNOWN ? value : null;
 }
 
-/**
- * A pixel worth a first look: beside an edge, on the surface behind it, where some views are
- * occluded. The middle of the picture if nothing stands out.
- */
-export function findTellingPixel(scene) {
-  const { width, height, disparity, extent } = scene;
-  const reach = Math.max(2, Math.round(Math.max(width, height) / 128));
-  let best = { x: width >> 1, y: height >> 1, score: (extent.usual[1] - extent.usual[0]) / 8 };
-  for (let y = Math.round(height * 0.2); y < height * 0.8; y += reach)
-    for (let x = Math.round(width * 0.1); x < width * 0.9; x += reach) {
-      if (Math.abs(x - width / 2) < width * 0.08) continue; // under the handle of the wipe
-      const around = [-reach, reach].map((dx) => valueAt(scene, disparity, x + dx, y));
-      const own = valueAt(scene, disparity, x, y);
-      if (own === null || around.includes(null)) continue;
-      const flat = Math.min(...around.map((value) => Math.abs(value - own)));
-      const score = (Math.max(...around) - own - 4 * flat) * (scene.confidence[y * width + x] / 255) ** 2;
-      if (score > best.score) best = { x, y, score };
-    }
-  return { x: best.x, y: best.y };
-}
-
-/** Depth [mm] of a disparity [px]: null without a camera, Infinity beyond infinity. */
-export function depthOf(scene, disparity) {
-  const camera = scene.meta.camera;
-  if (!camera || disparity === null) return null;
-  const beta = camera.baseline * camera.focal * Math.max(scene.width, scene.height);
-  const offset = camera.focus === 0 ? 0 : beta / camera.focus;
-  const denominator = disparity * camera.sensor + offset;
-  return denominator > 0 ? beta / denominator : Infinity;
-}
-
-/**
- * Where a point seen at (x, y) from a moved camera lies in the centre view: q = p + d * steps, with
- * the largest d that is the disparity at q, for what is nearer hides what is behind it. Tried from
- * near to far, in steps of two thirds of a pixel; where the centre view sees no such point, what
- * fits best. The shader does the same.
- */
-export function toCentre(scene, point, camera) {
-  const length = Math.hypot(camera.x, camera.y);
-  if (!length) return { x: point.x, y: point.y };
-  const [low, high] = scene.extent.full;
-  const steps = Math.min(Math.max(Math.ceil(1.5 * length * (high - low)), 1), 96);
-  const stride = (high - low) / steps;
-  const inside = (value, size) => Math.min(Math.max(Math.floor(value), 0), size - 1);
-  let [best, found] = [Infinity, 0];
-  for (let i = 0; i <= steps && best > 0.75 * stride; i++) {
-    const level = high - stride * i;
-    const column = inside(point.x + level * camera.x, scene.width);
-    const row = inside(point.y + level * camera.y, scene.height);
-    const d = valueAt(scene, scene.disparity, column, row);
-    if (d !== null && Math.abs(d - level) < best) [best, found] = [Math.abs(d - level), d];
-  }
-  return { x: point.x + found * camera.x, y: point.y + found * camera.y };
-}
-
 /** The matching evidence at a pixel over `levels`, or null if none was kept. */
 export function evidenceAt(scene, x, y) {
   if (!scene.evidence) return null;
@@ -145,9 +90,3 @@ export function signed(value, digits = 3) {
   return value < 0 && Number(text) !== 0 ? `−${text}` : text;
 }
 
-/** A length in the unit that suits it. */
-export function formatDepth(mm) {
-  if (mm === null) return "–";
-  if (!Number.isFinite(mm)) return "∞";
-  return mm >= 1000 ? `${(mm / 1000).toFixed(mm >= 1e5 ? 0 : 2)} m` : `${mm.toFixed(1)} mm`;
-}

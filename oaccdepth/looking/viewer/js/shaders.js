@@ -30,18 +30,46 @@ vec4 viewAt(ivec2 k, vec2 p) {
 }
 `;
 
-/** Shift-and-add: all views within the aperture, averaged at one disparity. */
+/**
+ * Shift-and-add: all views within the aperture, averaged at one disparity. To see through what is
+ * in front, samples of nearer surfaces hardly count.
+ */
 export const REFOCUS = `${COMMON}
 uniform float uFocus;
 uniform float uAperture; // view steps
+uniform bool uSeeThrough;
+uniform vec2 uExtent;    // smallest and largest disparity
 uniform sampler2D uCentre;
+uniform sampler2D uSolid;
+
+// Whether something nearer than the focus covers q of the view k steps away. A surface counts two
+// pixels around it too: edges are not more certain than that.
+bool isCovered(vec2 q, vec2 k) {
+  float margin = 0.05 * (uExtent.y - uExtent.x);
+  float reach = length(k);
+  float span = uExtent.y - uFocus - margin;
+  if (span <= 0.0) return false;
+  int steps = clamp(int(ceil(reach * span)), 1, 64);
+  float stride = span / float(steps), near = max(0.6 * stride, 2.5 / max(reach, 1.0));
+  for (int i = 0; i <= steps; i++) {
+    float level = uExtent.y - stride * float(i);
+    ivec2 place = clamp(ivec2(floor(q + level * k)), ivec2(0), ivec2(uSize) - 1);
+    float d = texelFetch(uSolid, place, 0).r;
+    if (d > uFocus + margin && abs(d - level) < near) return true;
+  }
+  return false;
+}
+
 void main() {
   vec2 p = gl_FragCoord.xy; // drawn upside down, so that row 0 of the texture is the top
   vec4 sum = vec4(0.0);
   for (int row = 0; row < uGrid.y; row++)
     for (int column = 0; column < uGrid.x; column++) {
       ivec2 k = ivec2(column, row) - middle();
-      if (length(vec2(k)) <= uAperture + 1e-4) sum += viewAt(k, p - uFocus * vec2(k));
+      if (length(vec2(k)) > uAperture + 1e-4) continue;
+      vec2 q = p - uFocus * vec2(k);
+      float share = uSeeThrough && isCovered(q, vec2(k)) ? 1e-3 : 1.0;
+      sum += share * viewAt(k, q);
     }
   colour = vec4(sum.a > 0.0 ? sum.rgb / sum.a : textureLod(uCentre, p / uSize, 0.0).rgb, 1.0);
 }`;
@@ -72,6 +100,7 @@ ${KINDS.map((name, i) => `#define ${name} ${i}`).join("\n")}
 uniform sampler2D uCentre;
 uniform sampler2D uRefocused;
 uniform sampler2D uDisparity;
+uniform sampler2D uSolid;     // disparity without flying points: where surfaces are
 uniform sampler2D uValue;
 uniform sampler2D uOther;
 uniform sampler2DArray uMasks;
@@ -90,24 +119,30 @@ float fetch(sampler2D map, ivec2 i) {
 }
 float known(float d) { return d < -1e29 ? 0.0 : d; }
 
-// What the moved camera sees at p, in the centre view: the same as \`toCentre\` of scene.js.
+// What the moved camera sees at p, in the centre view: the same as \`toCentre\` of space.js.
 vec2 toCentre(vec2 p) {
   if (uCamera == vec2(0.0)) return p;
   float span = uExtent.y - uExtent.x;
   int steps = clamp(int(ceil(1.5 * length(uCamera) * span)), 1, 96);
-  float stride = span / float(steps), best = 1e30, found = 0.0;
-  for (int i = 0; i <= steps && best > 0.75 * stride; i++) {
+  float stride = span / float(steps), found = 1e30, earlier = 1e30;
+  for (int i = 0; i <= steps; i++) {
     float level = uExtent.y - stride * float(i);
-    float d = fetch(uDisparity, ivec2(floor(p + level * uCamera)));
-    if (abs(d - level) < best) { best = abs(d - level); found = d; }
+    float d = fetch(uSolid, ivec2(floor(p + level * uCamera)));
+    if (d < -1e29) continue;
+    if (d < level - 0.5 * stride) { earlier = found; found = d; }
+    else {
+      found = found < 1e29 && d > level + 2.5 * stride ? min(found, earlier) : d;
+      break;
+    }
   }
-  return p + found * uCamera;
+  return p + (found < 1e29 ? found : 0.0) * uCamera;
 }
 
 // The picture from between the views: the four nearest ones, each moved along the disparity.
 vec3 seen(vec2 p) {
   if (uCamera == vec2(0.0)) return textureLod(uCentre, p / uSize, 0.0).rgb;
-  float d = known(fetch(uDisparity, ivec2(floor(toCentre(p)))));
+  vec2 centre = toCentre(p);
+  float d = dot(centre - p, uCamera) / dot(uCamera, uCamera);
   ivec2 first = ivec2(floor(uCamera));
   vec2 part = uCamera - vec2(first);
   vec4 sum = vec4(0.0);
@@ -119,7 +154,7 @@ vec3 seen(vec2 p) {
     sum += share.x * share.y * viewAt(first + step, place);
   }
   if (sum.a > 0.001) return sum.rgb / sum.a;
-  return textureLod(uCentre, toCentre(p) / uSize, 0.0).rgb;
+  return textureLod(uCentre, centre / uSize, 0.0).rgb;
 }
 
 float computedMask(ivec2 i) { // (1 - |difference to the centre|)^2, as the networks do
@@ -179,4 +214,45 @@ void main() {
 #else
   colour = vec4(values(toCentre(p)), 1.0);
 #endif
+}`;
+
+/**
+ * A point of the cloud: its pixel's place from the middle and its disparity become a place on the
+ * pixel's own ray, so that the cloud seen from the centre camera is the picture.
+ */
+export const CLOUD_VERTEX = `#version 300 es
+precision highp float;
+precision highp int;
+uniform mat4 uMatrix;
+uniform float uPitch, uSlope, uMedian; // see makeSpace in space.js
+uniform float uStretch, uSize, uTilt, uHeight, uLeastConfidence;
+uniform bool uIsMapped;
+uniform sampler2D uColours;
+uniform int uMap;
+uniform vec2 uRange;
+layout(location = 0) in vec3 place;      // px right, px up, disparity
+layout(location = 1) in vec4 paint;      // colour of the view; alpha: confidence
+layout(location = 2) in float steepness; // depth step to the neighbours, in pixels
+out vec3 vColour;
+void main() {
+  float depth = 1.0 / (1.0 + uSlope * (place.z - uMedian));
+  depth = max(1.0 + (depth - 1.0) * uStretch, 0.02);
+  gl_Position = uMatrix * vec4(place.xy * uPitch * depth, -depth, 1.0);
+  // As large as its pixel, and larger where a tilted surface is seen from the side.
+  float size = uPitch * depth * (1.0 + min(steepness * uTilt, 3.0));
+  gl_PointSize = clamp(1.15 * uSize * size * uHeight / gl_Position.w + 0.5, 1.0, 64.0);
+  if (paint.a < uLeastConfidence) gl_Position = vec4(0.0, 0.0, 2.0, 1.0);
+  float part = clamp((place.z - uRange.x) / (uRange.y - uRange.x), 0.0, 1.0);
+  vColour = uIsMapped ? texelFetch(uColours, ivec2(int(part * 255.0 + 0.5), uMap), 0).rgb : paint.rgb;
+}`;
+
+export const CLOUD_FRAGMENT = `#version 300 es
+precision highp float;
+in vec3 vColour;
+out vec4 colour;
+void main() {
+  vec2 corner = gl_PointCoord - 0.5;
+  // Points bulge: where neighbours overlap, the one whose middle is closer is seen.
+  gl_FragDepth = gl_FragCoord.z + 1e-4 * dot(corner, corner);
+  colour = vec4(vColour, 1.0);
 }`;

@@ -1,8 +1,11 @@
-// The stage: panes with their layers, the menus in their corners, the handle, the marks.
+// The stage: panes with their layers or the cloud, menus and legends in their corners, the marks.
+import { Clip } from "./clip.js";
+import { Cloud } from "./cloud.js";
+import { cssRamp } from "./colour.js";
+import { find } from "./elements.js";
 import { arrange, wipeSpan } from "./frame.js";
-import { valueAt } from "./scene.js";
+import { signed, valueAt } from "./scene.js";
 
-const part = (id) => document.getElementById(id);
 const CROSS = [
   [1, 0],
   [-1, 0],
@@ -10,29 +13,76 @@ const CROSS = [
   [0, -1],
 ];
 const FIXED = ["refocused", "mask"]; // layers that the camera's place does not move
+const place = (element, x, y) => element.style.setProperty("transform", `translate(${x}px, ${y}px)`);
 
 export const isFixed = (layer) => FIXED.includes(layer.id);
 
 export class Stage {
   constructor(scene, state, layers, renderer) {
-    Object.assign(this, { scene, state, layers, renderer, panes: [] });
+    Object.assign(this, { scene, state, layers, renderer, panes: [], cloud: null, clip: null });
     this.picture = { width: scene.width, height: scene.height };
   }
 
+  /** Size of the stage [css px]. */
+  size() {
+    const { clientWidth: width, clientHeight: height } = find("viewport");
+    return { width, height };
+  }
+
+  makeCloud(isAnew = false) {
+    if (isAnew || !this.cloud) this.cloud = new Cloud(this.renderer, this.scene, this.readPhoto());
+  }
+
+  /** The picture's colours behind the cover, as far as it does not fill the stage. */
+  paintBackdrop() {
+    const { width, height } = find("backdrop");
+    if (this.scene.centre)
+      find("backdrop").getContext("2d").drawImage(this.scene.centre, 0, 0, width, height);
+  }
+
+  /** The centre view's pixels, RGBA, or null. */
+  readPhoto() {
+    if (!this.scene.centre) return null;
+    const canvas = new OffscreenCanvas(this.scene.width, this.scene.height);
+    const context = canvas.getContext("2d");
+    context.drawImage(this.scene.centre, 0, 0);
+    return context.getImageData(0, 0, canvas.width, canvas.height).data;
+  }
+
   draw() {
-    const canvas = part("picture");
-    const viewport = part("viewport");
-    const size = { width: viewport.clientWidth, height: viewport.clientHeight };
+    const canvas = find("picture");
+    const size = this.size();
     const ratio = Math.min(window.devicePixelRatio || 1, 2);
     const [width, height] = [Math.round(size.width * ratio), Math.round(size.height * ratio)];
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
     const { values } = this.state;
-    const shown = values.layout === "single" ? [values.left] : [values.left, values.right];
+    const isCloud = values.tool === "cloud";
+    const shown = values.layout === "single" || isCloud ? [values.left] : [values.left, values.right];
     const layers = shown.map((name) => this.layers.find(({ id }) => id === name));
-    this.panes = arrange(values, layers, size, this.picture);
-    this.renderer.draw(this.panes, values);
+    this.panes = arrange(isCloud ? { ...values, layout: "single" } : values, layers, size, this.picture);
+    if (isCloud) this.cloud.draw(values, size);
+    else this.renderer.draw(this.panes, values);
+    this.clip?.take();
     this.placeOverlays(values);
+    this.placeLegends(values);
     this.drawMarks(values);
+  }
+
+  /** Film the stage for a while; gives the film and the ending of its name. */
+  async film(duration) {
+    const canvas = find("picture");
+    const ratio = canvas.width / Math.max(1, canvas.clientWidth);
+    const { rect, x, y, scale } = this.panes[0];
+    const isOne = this.panes.length === 1 || this.state.get("layout") === "wipe";
+    const [left, top] = isOne ? [Math.max(rect.left, x), Math.max(rect.top, y)] : [0, 0];
+    const right = isOne ? Math.min(rect.right, x + this.picture.width * scale) : canvas.clientWidth;
+    const bottom = isOne ? Math.min(rect.bottom, y + this.picture.height * scale) : canvas.clientHeight;
+    const crop = { x: left * ratio, y: top * ratio, width: (right - left) * ratio, height: (bottom - top) * ratio };
+    this.clip = new Clip(canvas, crop);
+    await new Promise((done) => setTimeout(done, duration));
+    const { clip } = this;
+    this.clip = null;
+    return { blob: await clip.finish(), ending: clip.ending };
   }
 
   /** The menus in the corners of their panes, and the handle of the wipe. */
@@ -40,46 +90,82 @@ export class Stage {
     const first = this.panes[0];
     const last = this.panes.at(-1);
     const [from, to] = wipeSpan(first.x, first.scale, first.rect, this.picture);
-    const right = part("right");
-    const place = (menu, pane, x) => {
-      const y = Math.max(pane.rect.top, pane.y) + 10;
-      menu.style.setProperty("transform", `translate(${x}px, ${y}px)`);
-    };
+    const right = find("right");
+    const top = (pane) => Math.max(pane.rect.top, pane.y) + 10;
     const isWipe = layout === "wipe";
     const isNarrow = isWipe && to - from < 2 * right.offsetWidth + 30; // the menus go beside it
-    place(part("left"), first, (isNarrow ? first.rect.left : from) + 10);
+    place(find("left"), (isNarrow ? first.rect.left : from) + 10, top(first));
     const end = (isNarrow ? last.rect.right : to) - right.offsetWidth - 10;
-    place(right, last, isWipe ? end : Math.max(last.rect.left, last.x) + 10);
-    const handle = part("handle");
+    place(right, isWipe ? end : Math.max(last.rect.left, last.x) + 10, top(last));
+    const handle = find("handle");
     handle.style.setProperty("transform", `translateX(${from + split * (to - from)}px)`);
     handle.setAttribute("aria-valuenow", Math.round(split * 100));
   }
 
+  /** The colours of what is shown, with numbers; photos have none. */
+  placeLegends(values) {
+    ["left", "right"].forEach((side, index) => {
+      const legend = find(`legend-${side}`);
+      const pane = values.tool === "cloud" || values.isCover ? null : this.panes[index];
+      legend.hidden = !pane?.layer.scale;
+      if (legend.hidden) return;
+      this.writeLegend(legend, pane.layer, values);
+      const [from, to] = wipeSpan(pane.x, pane.scale, pane.rect, this.picture);
+      const bottom = Math.min(pane.rect.bottom, pane.y + this.picture.height * pane.scale);
+      const isRight = index === 1 && values.layout === "wipe";
+      const x = isRight ? to - legend.offsetWidth - 10 : from + 10;
+      place(legend, x, bottom - legend.offsetHeight - 10);
+    });
+  }
+
+  writeLegend(legend, layer, values) {
+    const [bar, low, middle, high] = legend.children;
+    const { unit, digits, ends } = layer.scale;
+    const range = layer.range(values);
+    const text = (value) => signed(value, digits) + (unit && ` ${unit}`);
+    bar.style.setProperty("background", cssRamp(this.scene, layer.map(values)));
+    low.textContent = [text(range[0]), ends[0]].filter(Boolean).join(" ");
+    middle.textContent = layer.kind === "DIFFERENCE" ? "0" : "";
+    high.textContent = [ends[1], text(range[1])].filter(Boolean).join(" ");
+  }
+
   /** The chosen pixel on every pane, and the hovered one on the panes where the pointer is not. */
-  drawMarks({ pixel, hover, layout, camera }) {
-    const canvas = part("marks");
-    const picture = part("picture");
-    if (canvas.width !== picture.width || canvas.height !== picture.height)
-      Object.assign(canvas, { width: picture.width, height: picture.height });
+  drawMarks(values) {
+    const canvas = find("marks");
+    const { width, height } = find("picture");
+    if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
     const context = canvas.getContext("2d");
     const ratio = canvas.width / Math.max(1, canvas.clientWidth);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, canvas.clientWidth, canvas.clientHeight);
+    if (values.isCover || values.isRecording || values.tool === "move") return;
+    if (values.tool === "cloud") return this.markPoint(context, values);
+    for (const pane of this.panes) this.markPane(context, pane, values);
+  }
+
+  markPane(context, pane, { pixel, hover, layout, camera }) {
     const d = valueAt(this.scene, this.scene.disparity, pixel.x, pixel.y) ?? 0;
-    for (const pane of this.panes) {
-      const { left, top, right, bottom } = pane.clip;
-      context.save();
-      context.beginPath();
-      context.rect(left, top, right - left, bottom - top);
-      context.clip();
-      const shift = isFixed(pane.layer) ? { x: 0, y: 0 } : { x: d * camera.x, y: d * camera.y };
-      const x = pane.x + (pixel.x + 0.5 - shift.x) * pane.scale;
-      const y = pane.y + (pixel.y + 0.5 - shift.y) * pane.scale;
-      this.drawCross(context, x, y, Math.max(7, pane.scale / 2 + 3));
-      if (hover && layout === "pair" && hover.pane !== pane.layer.id)
-        this.drawRing(context, pane.x + hover.at.x * pane.scale, pane.y + hover.at.y * pane.scale);
-      context.restore();
-    }
+    const { left, top, right, bottom } = pane.clip;
+    context.save();
+    context.beginPath();
+    context.rect(left, top, right - left, bottom - top);
+    context.clip();
+    const shift = isFixed(pane.layer) ? { x: 0, y: 0 } : { x: d * camera.x, y: d * camera.y };
+    const x = pane.x + (pixel.x + 0.5 - shift.x) * pane.scale;
+    const y = pane.y + (pixel.y + 0.5 - shift.y) * pane.scale;
+    this.drawCross(context, x, y, Math.max(7, pane.scale / 2 + 3));
+    if (hover && layout === "pair" && hover.pane !== pane.layer.id)
+      this.drawRing(context, pane.x + hover.at.x * pane.scale, pane.y + hover.at.y * pane.scale);
+    context.restore();
+  }
+
+  markPoint(context, { pixel, orbit, cloud, motion }) {
+    const d = this.scene.solid[pixel.y * this.scene.width + pixel.x];
+    if (motion || !this.cloud.space.isPlaced(d)) return;
+    const size = this.size();
+    const from = [pixel.x - (this.scene.width - 1) / 2, (this.scene.height - 1) / 2 - pixel.y, d];
+    const [x, y] = this.cloud.project(from, this.cloud.matrix(orbit, size), size, cloud.stretch);
+    this.drawCross(context, x, y, 7);
   }
 
   drawCross(context, x, y, gap) {

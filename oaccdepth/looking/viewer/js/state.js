@@ -1,4 +1,10 @@
 // What the page shows right now. One object; whoever changes it says what, and all parts are told.
+import { findSubject, findTellingPixel } from "./places.js";
+import { valueAt } from "./scene.js";
+
+export const TOOLS = ["inspect", "move", "focus", "cloud"]; // what the pointer does
+export const LAYOUTS = ["wipe", "pair", "single"];
+export const REST = { right: 0, up: 0, distance: 1, x: 0, y: 0 }; // the cloud from the centre camera
 
 export class State {
   constructor(initial) {
@@ -21,4 +27,44 @@ export class State {
   on(listener) {
     this.listeners.push(listener);
   }
+}
+
+/** The state of a page that was just opened, without its cover. */
+export function firstState(scene, pairs) {
+  const [, left, right] = pairs[0];
+  const subject = findSubject(scene);
+  const { rows, columns, middle } = scene.grid;
+  return {
+    isCover: false,
+    tool: "inspect",
+    layout: "wipe",
+    isLayoutChosen: false, // until then every tool brings the layout that suits it
+    left,
+    right,
+    split: 0.5,
+    camera: { x: 0, y: 0 }, // view steps right and down of the centre
+    maskView: { x: -middle.v, y: 0 }, // of the view whose mask is shown
+    focus: valueAt(scene, scene.disparity, subject.x, subject.y) ?? 0,
+    aperture: Math.hypot(rows >> 1, columns >> 1),
+    isSeeThrough: false,
+    map: 0,
+    range: scene.extent.usual,
+    errorRange: 0.2,
+    zoom: { factor: 1, x: 0, y: 0 },
+    hover: null, // { x, y } in the centre view, and the place on the stage's picture
+    subject,
+    pixel: findTellingPixel(scene),
+    isDark: document.documentElement.dataset.theme === "dark",
+    motion: null, // what moves by itself: cover, travel, pull or sway
+    isRecording: false,
+    notice: "", // what was just done, where the hint stands
+    orbit: REST,
+    cloud: {
+      colour: scene.centre ? "view" : "disparity",
+      size: 1,
+      confidence: 0,
+      stretch: 1,
+      isFree: false, // orbit without a limit
+    },
+  };
 }

@@ -1,0 +1,39 @@
+// A film of the picture while it moves: WebM, or what the browser can make.
+
+const FILM_KINDS = [["video/webm;codecs=vp9", "webm"], ["video/webm", "webm"], ["video/mp4", "mp4"]];
+const BITS_PER_SECOND = 8_000_000;
+const LARGEST_SIDE = 1080; // px
+
+/** Films parts of a canvas: call `take` after every drawing, then `finish`. */
+export class Clip {
+  constructor(canvas, crop) {
+    const kind = FILM_KINDS.find(([type]) => globalThis.MediaRecorder?.isTypeSupported(type));
+    if (!kind) throw new Error("This browser records no video.");
+    const scale = Math.min(1, LARGEST_SIDE / Math.max(crop.width, crop.height));
+    const even = (side) => 2 * Math.max(1, Math.round((side * scale) / 2)); // video codecs want it
+    this.film = document.createElement("canvas");
+    Object.assign(this.film, { width: even(crop.width), height: even(crop.height) });
+    Object.assign(this, { canvas, crop, ending: kind[1], parts: [] });
+    this.context = this.film.getContext("2d");
+    const settings = { mimeType: kind[0], videoBitsPerSecond: BITS_PER_SECOND };
+    this.recorder = new MediaRecorder(this.film.captureStream(30), settings);
+    this.recorder.addEventListener("dataavailable", ({ data }) => this.parts.push(data));
+    this.recorder.start();
+  }
+
+  take() {
+    const { x, y, width, height } = this.crop;
+    this.context.fillRect(0, 0, this.film.width, this.film.height);
+    this.context.drawImage(this.canvas, x, y, width, height, 0, 0, this.film.width, this.film.height);
+  }
+
+  /** The film, as a blob. */
+  finish() {
+    return new Promise((done) => {
+      this.recorder.addEventListener("stop", () =>
+        done(new Blob(this.parts, { type: this.recorder.mimeType.split(";")[0] })),
+      );
+      this.recorder.stop();
+    });
+  }
+}

@@ -1,0 +1,106 @@
+// From pixels to places: depth, the rays of the centre camera, and what a moved camera sees.
+import { NOT_KNOWN } from "./scene.js";
+
+// Without a camera, as in point_cloud.py: the angle that the larger side is seen under, and how
+// much nearer one pixel of disparity is, in larger sides.
+const ANGLE = 0.6;
+const RELIEF = 1 / 16;
+
+/** Depth [mm] of a disparity [px]: null without a camera, Infinity beyond infinity. */
+export function depthOf(scene, disparity) {
+  const camera = scene.meta.camera;
+  if (!camera || disparity === null) return null;
+  const beta = camera.baseline * camera.focal * Math.max(scene.width, scene.height);
+  const offset = camera.focus === 0 ? 0 : beta / camera.focus;
+  const denominator = disparity * camera.sensor + offset;
+  return denominator > 0 ? beta / denominator : Infinity;
+}
+
+/**
+ * The space of the cloud. Its unit is the depth of the median disparity; the centre camera stands
+ * at the origin and looks along -z. A pixel of disparity d has the depth 1 / (1 + slope * (d -
+ * median)) and lies on its own ray: `pitch` is the width of a pixel at depth 1. `step` is the way
+ * from one view to the next.
+ */
+export function makeSpace(scene) {
+  const { width, height, meta } = scene;
+  const larger = Math.max(width, height);
+  const isPlaced = (d) => d > NOT_KNOWN && (!meta.camera || Number.isFinite(depthOf(scene, d)));
+  const known = scene.disparity.filter(isPlaced).sort();
+  const median = known.length ? known[known.length >> 1] : 0;
+  if (!meta.camera) {
+    const pitch = (2 * Math.tan(ANGLE / 2)) / larger;
+    // The farthest point lies at most five times as far away as the middle.
+    const steepest = known.length && median > known[0] ? 0.8 / (median - known[0]) : Infinity;
+    const slope = Math.min(RELIEF * pitch * larger, steepest);
+    return { pitch, slope, median, step: pitch / slope, isPlaced };
+  }
+  const { sensor, focal, baseline } = meta.camera;
+  const depth = depthOf(scene, median);
+  const pitch = sensor / larger / focal;
+  const slope = (pitch * depth) / baseline;
+  return { pitch, slope, median, step: baseline / depth, isPlaced };
+}
+
+/**
+ * Disparities without points that fly between two surfaces: a pixel with a much nearer and a much
+ * farther neighbour goes to the one that is closer. Such rims come from pixels that mix two
+ * surfaces; a moved camera would see them alone in the gap.
+ */
+export function snapEdges(scene) {
+  const { width, height, extent } = scene;
+  const step = edgeStep(extent);
+  let map = scene.disparity;
+  for (let pass = 0; pass < 3; pass++) {
+    const next = map.slice();
+    for (let y = 1; y < height - 1; y++)
+      for (let i = y * width + 1; i < (y + 1) * width - 1; i++) {
+        const [a, b, c, d, own] = [map[i - 1], map[i + 1], map[i - width], map[i + width], map[i]];
+        const [near, far] = [Math.max(a, b, c, d), Math.min(a, b, c, d)];
+        if (near - own > step && own - far > step && far > NOT_KNOWN)
+          next[i] = near - own < own - far ? near : far;
+      }
+    map = next;
+  }
+  return map;
+}
+
+/** Difference between neighbours from which on they belong to two surfaces [px]. */
+export const edgeStep = ({ usual }) => Math.max(0.025 * (usual[1] - usual[0]), 0.02);
+
+/**
+ * Where a point seen at (x, y) from a moved camera lies in the centre view: q = p + d * steps. The
+ * first surface from near to far, in steps of two thirds of a pixel. Where the centre view sees no
+ * such point (`isHidden`), the surface behind. The shader does the same.
+ */
+export function toCentre(scene, point, camera) {
+  const length = Math.hypot(camera.x, camera.y);
+  if (!length) return { x: point.x, y: point.y, d: 0, isHidden: false };
+  const { solid, width, height } = scene;
+  const [low, high] = scene.extent.full;
+  const steps = Math.min(Math.max(Math.ceil(1.5 * length * (high - low)), 1), 96);
+  const stride = (high - low) / steps;
+  let [found, earlier, isHidden] = [Infinity, Infinity, true];
+  for (let i = 0; i <= steps; i++) {
+    const level = high - stride * i;
+    const column = Math.min(Math.max(Math.floor(point.x + level * camera.x), 0), width - 1);
+    const row = Math.min(Math.max(Math.floor(point.y + level * camera.y), 0), height - 1);
+    const d = solid[row * width + column];
+    if (d <= NOT_KNOWN) continue;
+    if (d < level - 0.5 * stride) [earlier, found] = [found, d];
+    else {
+      isHidden = found < Infinity && d > level + 2.5 * stride;
+      found = isHidden ? Math.min(found, earlier) : d;
+      break;
+    }
+  }
+  if (found === Infinity) found = 0;
+  return { x: point.x + found * camera.x, y: point.y + found * camera.y, d: found, isHidden };
+}
+
+/** A length in the unit that suits it. */
+export function formatDepth(mm) {
+  if (mm === null) return "–";
+  if (!Number.isFinite(mm)) return "∞";
+  return mm >= 1000 ? `${(mm / 1000).toFixed(mm >= 1e5 ? 0 : 2)} m` : `${mm.toFixed(1)} mm`;
+}
