@@ -198,9 +198,11 @@ export class Actions {
     const changes = this.address.read(hash, this.state.values);
     if (!changes) return false;
     this.chooseTool(changes.tool ?? this.state.get("tool"));
+    this.motion.cancel("camera"); // the tool may send it back to the centre
     this.stopMotion();
     const isLayoutChosen = this.state.get("isLayoutChosen") || "layout" in changes;
-    this.state.set({ ...changes, isLayoutChosen, subject: null });
+    const subject = "pixel" in changes || "focus" in changes ? null : this.state.get("subject");
+    this.state.set({ ...changes, isLayoutChosen, subject });
     return true;
   }
 
