@@ -30,7 +30,7 @@ PATIENCE_MS = 60_000  # the machine may be busy
 class Visit:
     """A page in the browser, and what it did."""
 
-    def __init__(self, browser, path, viewport=WIDE, link="#tool=inspect", **settings):
+    def __init__(self, browser, path, viewport=WIDE, link="#tool=inspect", waits=True, **settings):
         settings = {"reduced_motion": "reduce", **settings}
         self.context = browser.new_context(viewport=viewport, **settings)
         self.page = self.context.new_page()
@@ -40,7 +40,8 @@ class Visit:
         self.page.on("console", self.listen)
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(path.as_uri() + link)
-        self.wait("html[data-state=complete], html[data-state=no-graphics]")
+        if waits:
+            self.wait("html[data-state=complete], html[data-state=no-graphics]")
 
     def listen(self, message):
         if message.type == "error":

@@ -27,7 +27,7 @@ from oaccdepth.batch.job import (
     record_since,
     run_version,
 )
-from oaccdepth.batch.report import remove_report, write_report
+from oaccdepth.batch.report import remove_report, write_index, write_report
 from oaccdepth.errors import InvalidOption, UnreadableFile, UnwritableOutput
 from oaccdepth.evaluation import scores
 from oaccdepth.files.atomic import remove_leftovers, told
@@ -223,6 +223,8 @@ def _finish(jobs: Sequence[Job], records: Mapping[str, Record], settings: Settin
     ordered = [records[job.scene] for job in jobs if job.scene in records]
     not_reached = [job.scene for job in jobs if job.scene not in records]
     write_report(settings.output, ordered, _about(settings, not_reached))
+    if settings.writing.view:
+        write_index(settings.output, jobs, records)
     return Summary(tuple(ordered), tuple(not_reached))
 
 

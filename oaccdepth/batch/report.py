@@ -1,19 +1,23 @@
-"""Records of a batch -> report.csv and report.json."""
+"""Records of a batch -> report.csv and report.json, and an index page if the scenes have pages."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from oaccdepth.batch.job import Record
+from oaccdepth.batch.job import Job, Record
 from oaccdepth.evaluation import scores
 from oaccdepth.files.atomic import write_bytes, write_json
+from oaccdepth.files.pfm import read_pfm
+from oaccdepth.looking.gallery import Entry, write_gallery
+from oaccdepth.writers.results import VIEWER_FILE
 
-CSV_FILE, JSON_FILE = "report.csv", "report.json"
+CSV_FILE, JSON_FILE, INDEX_FILE = "report.csv", "report.json", "index.html"
+SHOWN = ("mse_100", "badpix_0070", "q25_100")  # scores on the index page
 
 
 def write_report(output: Path, records: Sequence[Record], about: dict[str, Any]) -> None:
@@ -25,8 +29,34 @@ def write_report(output: Path, records: Sequence[Record], about: dict[str, Any])
 
 def remove_report(output: Path) -> None:
     """Remove the report of an earlier run: it would not be true while this one goes on."""
-    for name in (CSV_FILE, JSON_FILE):
+    for name in (CSV_FILE, JSON_FILE, INDEX_FILE):
         (output / name).unlink(missing_ok=True)
+
+
+def write_index(output: Path, jobs: Sequence[Job], records: Mapping[str, Record]) -> None:
+    """Write the index page: every scene with its page, or why it failed."""
+    entries = [_entry(job, records[job.scene]) for job in jobs if job.scene in records]
+    scored = [record.scores for record in records.values() if record.scores]
+    summary = {"scenes": str(len(entries))}
+    for name in SHOWN if len(scored) > 1 else ():
+        values = [value for one in scored if (value := one.get(name)) is not None]
+        if values:
+            summary[f"mean {scores.TITLES[name]}"] = f"{sum(values) / len(values):.3f}"
+    write_gallery(output / INDEX_FILE, entries, output.name, summary)
+
+
+def _entry(job: Job, record: Record) -> Entry:
+    page = job.folder / VIEWER_FILE
+    if record.status == "failed" or not page.is_file():
+        return Entry(record.scene, message=record.message or "no page")
+    height, width = record.resolution
+    facts = {"views": f"{'x'.join(map(str, record.grid))} of {width}x{height} px"}
+    for name in SHOWN:
+        if (value := record.scores.get(name)) is not None:
+            facts[scores.TITLES[name]] = f"{value:.3f}"
+    if record.seconds is not None:
+        facts["time"] = f"{record.seconds:.1f} s"
+    return Entry(record.scene, page, read_pfm(job.folder / "disparity.pfm"), facts)
 
 
 def as_csv(records: Sequence[Record]) -> str:

@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,11 +26,13 @@ from rich.table import Table
 from oaccdepth.commands.evaluate import wide_results
 from oaccdepth.commands.shared import (
     AsJson,
+    Open,
     Output,
     Quiet,
     Verbose,
     configure_logging,
     messages,
+    open_page,
     plural,
 )
 from oaccdepth.commands.shared.estimating import print_message
@@ -60,6 +62,7 @@ def batch(
     root: Root,
     output: Output,
     dry_run: DryRun = False,
+    opened: Open = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -76,10 +79,18 @@ def batch(
     when it is started again. One that fails does not stop the others: exit code 1 at the end.
     """
     configure_logging(quiet, verbose)
+    writing = replace(writing, view=writing.view or opened)
     if dry_run:
         _plan(root, output, options, reading, estimating, writing, as_json)
     else:
-        _run(root, output, options, reading, estimating, writing, as_json, quiet)
+        summary = _run(root, output, options, reading, estimating, writing, quiet)
+        _print_summary(summary, as_json, quiet)
+        if opened:
+            open_page(output / "index.html")
+        if summary.not_reached:
+            raise typer.Exit(130)  # stopped with Ctrl-C
+        if summary.failed:
+            raise typer.Exit(1)
 
 
 def _plan(
@@ -103,13 +114,12 @@ def _run(
     reading: ReadOptions,
     estimating: EstimateOptions,
     writing: WriteOptions,
-    as_json: bool,
     quiet: bool,
-) -> None:
+) -> Summary:
     from oaccdepth.batch import run_batch
 
     with _watching(quiet) as (on_start, report, on_record):
-        summary = run_batch(
+        return run_batch(
             root,
             output,
             options,
@@ -120,11 +130,6 @@ def _run(
             report=report,
             on_record=on_record,
         )
-    _print_summary(summary, as_json, quiet)
-    if summary.not_reached:
-        raise typer.Exit(130)  # stopped with Ctrl-C
-    if summary.failed:
-        raise typer.Exit(1)
 
 
 def _print_plan(plan: list[tuple[Job, bool]], as_json: bool) -> None:

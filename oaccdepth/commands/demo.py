@@ -11,10 +11,12 @@ import typer
 
 from oaccdepth.commands.shared import (
     AsJson,
+    Open,
     Overwrite,
     Quiet,
     Verbose,
     configure_logging,
+    open_page,
     progress_bar,
 )
 from oaccdepth.commands.shared.estimating import print_notes
@@ -42,6 +44,7 @@ def demo(
         Path, typer.Option("--output", "-o", metavar="OUT", help="Where to write.")
     ] = FOLDER,
     overwrite: Overwrite = False,
+    opened: Open = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -94,6 +97,8 @@ def demo(
         typer.echo(json.dumps({"output": str(output), **scores}, indent=2))
     elif not quiet:
         _print_result(scores, done.result, output)
+    if opened:
+        open_page(output / results.VIEWER_FILE)
 
 
 def _score(scene: SyntheticScene, result: DisparityMap) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -10,11 +11,13 @@ import typer
 from oaccdepth.commands.shared import (
     AsJson,
     Input,
+    Open,
     Output,
     Overwrite,
     Quiet,
     Verbose,
     configure_logging,
+    open_page,
     progress_bar,
 )
 from oaccdepth.commands.shared.estimating import (
@@ -39,6 +42,7 @@ def estimate(
     path: Input,
     output: Output,
     overwrite: Overwrite = False,
+    opened: Open = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -52,9 +56,10 @@ def estimate(
     Writes disparity.pfm, disparity.png, confidence.png and run.json to the folder OUT.
     """
     from oaccdepth.pipeline import process
-    from oaccdepth.writers.results import RUN_FILE
+    from oaccdepth.writers.results import RUN_FILE, VIEWER_FILE
 
     configure_logging(quiet, verbose)
+    writing = replace(writing, view=writing.view or opened)
     with progress_bar(quiet) as progress:
         done = process(
             path, output, reading, estimating, writing, overwrite=overwrite, progress=progress
@@ -66,6 +71,8 @@ def estimate(
         typer.echo(json.dumps({"written": [str(file) for file in done.files], **content}, indent=2))
     elif not quiet:
         typer.echo("\n".join(str(file) for file in done.files))
+    if opened:
+        open_page(output / VIEWER_FILE)
 
 
 def _how_it_went(result: DisparityMap) -> str:

@@ -8,7 +8,15 @@ from typing import Annotated
 
 import typer
 
-from oaccdepth.commands.shared import Overwrite, Quiet, Verbose, configure_logging, progress_bar
+from oaccdepth.commands.shared import (
+    Open,
+    Overwrite,
+    Quiet,
+    Verbose,
+    configure_logging,
+    open_page,
+    progress_bar,
+)
 from oaccdepth.commands.shared.estimating import print_notes
 from oaccdepth.commands.shared.looking import LightFieldPath, Loading, ResultOrInput, check_output
 from oaccdepth.commands.shared.nesting import takes
@@ -34,7 +42,7 @@ def view(
         ),
     ] = None,
     light_field_path: LightFieldPath = None,
-    opened: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    opened: Open = False,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -60,7 +68,7 @@ def view(
     if not quiet:
         typer.echo(str(page))
     if opened:
-        typer.launch(page.resolve().as_uri())
+        open_page(page)
 
 
 def _default_page(path: Path) -> Path:

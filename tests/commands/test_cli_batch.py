@@ -57,6 +57,25 @@ def test_batch(run, root, weights, tmp_path):
     assert not (out / "training" / "boxes" / "disparity.npy").exists()
 
 
+def test_pages_and_their_index(run, root, weights, tmp_path, monkeypatch):
+    """`--open` writes the pages too; a scene that failed is named in the index."""
+    opened = []
+    monkeypatch.setattr("typer.launch", opened.append)
+    damage(root)
+    out = tmp_path / "out"
+    result = run("batch", root, "-o", out, "--weights", weights, "--open")
+    assert result.exit_code == 1
+    assert opened == [(out / "index.html").resolve().as_uri()]
+    index = (out / "index.html").read_text(encoding="utf-8")
+    assert 'href="training/boxes/view.html"' in index and "MSE x100" in index
+    assert "test/herbs" in index and 'href="test/herbs' not in index
+    assert (out / "training" / "boxes" / "view.html").is_file()
+
+    again = run("batch", root, "-o", out, "--weights", weights)  # without pages: done anew
+    assert again.exit_code == 1
+    assert not (out / "index.html").exists()
+
+
 def test_a_scene_is_as_estimate_makes_it(run, root, weights, tmp_path):
     run("batch", root, "-o", tmp_path / "out", "--weights", weights)
     scene = root / "test" / "herbs"

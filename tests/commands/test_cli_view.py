@@ -45,6 +45,17 @@ def test_light_field(run, scene_folder, weights_file, tmp_path, monkeypatch):
     assert 'id="data-truth"' in text  # gt_disp_lowres.pfm lies beside the views
 
 
+@pytest.mark.parametrize("command", ["view", "estimate"])
+def test_pages_are_opened(run, scene_folder, weights_file, tmp_path, monkeypatch, command):
+    opened = []
+    monkeypatch.setattr("typer.launch", opened.append)
+    output = tmp_path / ("page.html" if command == "view" else "out")
+    done = run(command, scene_folder, "-o", output, "--weights", weights_file, "--open")
+    assert done.exit_code == 0, done.stderr
+    page = output if command == "view" else output / "view.html"
+    assert opened == [page.as_uri()] and page.is_file()
+
+
 def test_result_with_its_light_field_beside_it(run, scene_folder, result_folder):
     shutil.copytree(scene_folder, result_folder.parent / "town")
     done = run("view", result_folder)

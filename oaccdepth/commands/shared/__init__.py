@@ -35,9 +35,15 @@ Output = Annotated[
     Path, typer.Option("--output", "-o", metavar="OUT", help="Where to write.", show_default=False)
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")]
+Open = Annotated[bool, typer.Option("--open", help="Write the page and open it in a browser.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say what is going on.")]
+
+
+def open_page(page: Path) -> None:
+    """Open a page in the browser."""
+    typer.launch(page.resolve().as_uri())
 
 
 def messages() -> Console:

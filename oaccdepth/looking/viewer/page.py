@@ -13,6 +13,7 @@ import json
 import re
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 # Every file may use what stands above it; inlined, they become one module.
@@ -53,7 +54,20 @@ _EXPORT = re.compile(r"^export\s+(?=(?:async\s+)?(?:const|let|function|class)\b)
 def assemble(meta: dict[str, Any], blocks: dict[str, bytes], title: str) -> str:
     """The whole page. `title` and every text in `meta` are shown as text, whatever they hold."""
     style, script = _text("style.css"), _script()
-    policy = "; ".join(
+    parts = {
+        "policy": policy(style, script),
+        "title": html.escape(title),
+        "style": style,
+        "meta": as_json(meta),
+        "blocks": "\n".join(_block(name, data) for name, data in blocks.items()),
+        "script": script,
+    }
+    return fill(_text("page.html"), parts)
+
+
+def policy(style: str, script: str) -> str:
+    """The Content-Security-Policy of a page that has this style and script."""
+    return "; ".join(
         [
             "default-src 'none'",
             f"script-src {_hash(script)}",
@@ -63,16 +77,21 @@ def assemble(meta: dict[str, Any], blocks: dict[str, bytes], title: str) -> str:
             "form-action 'none'",
         ]
     )
-    parts = {
-        "policy": policy,
-        "title": html.escape(title),
-        "style": style,
-        "meta": as_json(meta),
-        "blocks": "\n".join(_block(name, data) for name, data in blocks.items()),
-        "script": script,
-    }
+
+
+def fill(template: str, parts: dict[str, str]) -> str:
+    """A template with its {{placeholders}} filled in."""
     # One pass over the template: what is put in is never searched for placeholders.
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _text("page.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
+
+
+def read_blocks(path: Path, prefix: str) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """JSON of a page, and its data blocks whose names start like this."""
+    text = path.read_text(encoding="utf-8")
+    meta = re.search(r'<script type="application/json" id="meta">(.*?)</script>', text)
+    found = re.findall(rf' id="data-({re.escape(prefix)}[\w-]+)">([\w+/=]*)</script>', text)
+    blocks = {name: base64.b64decode(data) for name, data in found}
+    return (json.loads(meta[1]) if meta else {}), blocks
 
 
 def overhead() -> int:

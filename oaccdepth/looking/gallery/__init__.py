@@ -1,0 +1,127 @@
+"""Pages of several results -> one index page: thumbnails to look around in, scores, links."""
+
+from __future__ import annotations
+
+import base64
+import html
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import quote
+
+import cv2
+import numpy as np
+
+from oaccdepth.files.atomic import write_bytes
+from oaccdepth.lightfield import FloatArray
+from oaccdepth.looking.viewer.page import fill, policy, read_blocks
+from oaccdepth.writers.pictures import Picture, choose_range, colourise
+
+THUMBNAIL = 240  # px: larger side
+QUALITY = 76  # JPEG
+MOST_FRAMES = 9
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One result: its page and disparity, or why there is none."""
+
+    name: str
+    page: Path | None = None
+    disparity: FloatArray | None = None  # (h, w) [px]
+    facts: Mapping[str, str] = field(default_factory=dict)  # what is written below, by its title
+    message: str = ""  # why it failed
+
+
+def write_gallery(
+    path: Path, entries: Sequence[Entry], title: str, summary: Mapping[str, str]
+) -> None:
+    """Write the index page; it works from disk, beside the pages that it links to."""
+    style, script = _text("style.css"), _text("script.js")
+    parts = {
+        "policy": policy(style, script),
+        "title": html.escape(title),
+        "summary": " · ".join(f"{_escaped(k)} {_escaped(v)}" for k, v in summary.items()),
+        "style": style,
+        "cards": "\n".join(_card(entry, path.parent) for entry in entries),
+        "script": script,
+    }
+    write_bytes(path, fill(_text("page.html"), parts).encode("utf-8"))
+
+
+def _text(name: str) -> str:
+    return (files("oaccdepth.looking.gallery") / name).read_text(encoding="utf-8")
+
+
+_escaped = html.escape
+
+
+def _card(entry: Entry, folder: Path) -> str:
+    facts = "".join(
+        f"<dt>{_escaped(name)}</dt><dd>{_escaped(value)}</dd>"
+        for name, value in entry.facts.items()
+    )
+    head = f"<h2>{_escaped(entry.name)}</h2>"
+    if entry.page is None:
+        return f'<li class="card failed">{head}<p>{_escaped(entry.message)}</p></li>'
+    link = quote(Path(os.path.relpath(entry.page, folder)).as_posix())
+    pictures = _pictures(entry, entry.page)
+    return (
+        f'<li class="card"><a href="{link}"><div class="pictures">{pictures}</div>{head}'
+        f"<dl>{facts}</dl></a></li>"
+    )
+
+
+def _pictures(entry: Entry, page: Path) -> str:
+    """The views of one row side by side, of which one is shown at a time; and the disparity."""
+    frames = read_frames(page)
+    parts = []
+    if frames:
+        strip = _data_url(np.concatenate(frames, axis=1))
+        parts.append(
+            f'<div class="look" data-frames="{len(frames)}">'
+            f'<img src="{strip}" alt="Views of {_escaped(entry.name)}"></div>'
+        )
+    if entry.disparity is not None:
+        coloured = colourise(entry.disparity, choose_range(entry.disparity))
+        map_url = _data_url(_shrunk(coloured))
+        parts.append(f'<img class="map" src="{map_url}" alt="Disparity of {_escaped(entry.name)}">')
+    return "".join(parts)
+
+
+def read_frames(page: Path) -> list[Picture]:
+    """Views of the middle row (or column) of a page, from left to right, as thumbnails."""
+    meta, blocks = read_blocks(page, "view-")
+    if not blocks:
+        return []
+    rows, columns = meta["grid"]
+    places = sorted(tuple(int(part) for part in name.split("-")[1:]) for name in blocks)
+    line = [(u, v) for u, v in places if u == rows // 2]
+    if len(line) < 2:
+        line = [(u, v) for u, v in places if v == columns // 2]
+    chosen = np.linspace(0, len(line) - 1, min(len(line), MOST_FRAMES)).round().astype(int)
+    return [_decoded(blocks["view-{}-{}".format(*line[i])]) for i in chosen]
+
+
+def _decoded(jpeg: bytes) -> Picture:
+    picture = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
+    assert picture is not None, "the page holds JPEG pictures"
+    return _shrunk(np.asarray(picture[..., ::-1], dtype=np.uint8))
+
+
+def _shrunk(picture: Picture) -> Picture:
+    height, width = picture.shape[:2]
+    scale = min(1.0, THUMBNAIL / max(height, width))
+    size = max(1, round(width * scale)), max(1, round(height * scale))
+    small = cv2.resize(picture, size, interpolation=cv2.INTER_AREA)
+    return np.asarray(small, dtype=np.uint8)
+
+
+def _data_url(picture: Picture) -> str:
+    ok, data = cv2.imencode(
+        ".jpg", np.ascontiguousarray(picture[..., ::-1]), [cv2.IMWRITE_JPEG_QUALITY, QUALITY]
+    )
+    assert ok, "OpenCV encodes any uint8 picture"
+    return f"data:image/jpeg;base64,{base64.b64encode(data.tobytes()).decode('ascii')}"
