@@ -1,0 +1,196 @@
+"""Triangles -> z-buffers, shadow maps and visibility, in compiled loops. Arrays only.
+
+Disparity is affine in the picture over a plane, so it serves as depth. View (u, v) sees a corner at
+(x - disparity * step_v, y - disparity * step_u); the larger disparity is in front. A shadow map is
+the same picture, seen from a light.
+
+Corners are (t, 3, 3): x, y [px] of the reference view, and disparity [px per step].
+"""
+
+# mypy: allow-untyped-defs
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from oaccdepth.rendering.compiling import compiled, compiled_parallel
+
+NOTHING = -1e9  # disparity where there is no triangle
+EDGE = -1e-6  # neighbours overlap by this part of a triangle: no cracks between them
+
+
+@compiled
+def barycentric(corners, step_u, step_v, samples, out):
+    """Edge functions of one triangle on the grid of samples: weights are affine in (x, y).
+
+    `out` takes weight 0 and weight 1 as value at the origin, slope along x, slope along y.
+    Returns False for a triangle without area.
+    """
+    ax = (corners[0, 0] - corners[0, 2] * step_v + 0.5) * samples
+    ay = (corners[0, 1] - corners[0, 2] * step_u + 0.5) * samples
+    bx = (corners[1, 0] - corners[1, 2] * step_v + 0.5) * samples
+    by = (corners[1, 1] - corners[1, 2] * step_u + 0.5) * samples
+    cx = (corners[2, 0] - corners[2, 2] * step_v + 0.5) * samples
+    cy = (corners[2, 1] - corners[2, 2] * step_u + 0.5) * samples
+    area = (by - cy) * (ax - cx) + (cx - bx) * (ay - cy)
+    if abs(area) < 1e-9:
+        return False
+    inverse = 1.0 / area
+    out[0, 1], out[0, 2] = (by - cy) * inverse, (cx - bx) * inverse
+    out[1, 1], out[1, 2] = (cy - ay) * inverse, (ax - cx) * inverse
+    out[0, 0] = -out[0, 1] * cx - out[0, 2] * cy
+    out[1, 0] = -out[1, 1] * cx - out[1, 2] * cy
+    # The bounding box, for the loops
+    out[2, 0], out[2, 1] = min(ax, bx, cx), max(ax, bx, cx)
+    out[3, 0], out[3, 1] = min(ay, by, cy), max(ay, by, cy)
+    return True
+
+
+@compiled
+def draw_triangle(corner, step_u, step_v, samples, number, edges, depth, owner):
+    """Draw one triangle into a z-buffer."""
+    if not barycentric(corner, step_u, step_v, samples, edges):
+        return
+    rows, columns = depth.shape
+    first_x, last_x = max(int(edges[2, 0] - 0.5), 0), min(int(edges[2, 1] + 0.5), columns - 1)
+    first_y, last_y = max(int(edges[3, 0] - 0.5), 0), min(int(edges[3, 1] + 0.5), rows - 1)
+    far, by_0, by_1 = corner[2, 2], corner[0, 2] - corner[2, 2], corner[1, 2] - corner[2, 2]
+    w0x, w1x = edges[0, 1], edges[1, 1]
+    for y in range(first_y, last_y + 1):
+        row_0 = edges[0, 0] + edges[0, 2] * (y + 0.5)
+        row_1 = edges[1, 0] + edges[1, 2] * (y + 0.5)
+        for x in range(first_x, last_x + 1):
+            w0, w1 = row_0 + w0x * (x + 0.5), row_1 + w1x * (x + 0.5)
+            if w0 >= EDGE and w1 >= EDGE and w0 + w1 <= 1.0 - EDGE:
+                near = np.float32(far + w0 * by_0 + w1 * by_1)
+                if near > depth[y, x]:
+                    depth[y, x] = near
+                    owner[y, x] = number
+
+
+@compiled
+def draw(corners, step_u, step_v, samples, depth, owner):
+    """Fill one z-buffer: `depth` (rows, columns) [px] and `owner`, the triangle in front."""
+    edges = np.empty((4, 3))
+    for triangle in range(len(corners)):
+        draw_triangle(corners[triangle], step_u, step_v, samples, triangle, edges, depth, owner)
+
+
+@compiled
+def apply(projection, points, out):
+    """Map points (n, 3) by an affine projection (3, 4)."""
+    for index in range(len(points)):
+        for axis in range(3):
+            out[index, axis] = (
+                projection[axis, 0] * points[index, 0]
+                + projection[axis, 1] * points[index, 1]
+                + projection[axis, 2] * points[index, 2]
+                + projection[axis, 3]
+            )
+
+
+@compiled_parallel
+def draw_maps(positions, projections, maps):
+    """Draw triangles (t, 3, 3) in space into one shadow map per light, (l, size, size)."""
+    for index in numba.prange(len(maps)):
+        light = np.int64(index)
+        maps[light] = NOTHING
+        owner = np.empty(maps.shape[1:], np.int32)
+        edges, corner = np.empty((4, 3)), np.empty((3, 3))
+        for triangle in range(len(positions)):
+            apply(projections[light], positions[triangle], corner)
+            draw_triangle(corner, 0.0, 0.0, 1.0, triangle, edges, maps[light], owner)
+
+
+@compiled_parallel
+def light_points(points, normals, maps, projections, directions, out):
+    """Ambient light at points (n, 3): the sum over a sky of lights, each with its shadow map."""
+    size = maps.shape[1]
+    for index in numba.prange(len(points)):
+        number = np.int64(index)
+        seen, total = np.empty((1, 3)), 0.0
+        for light in range(len(maps)):
+            facing = 0.0
+            for axis in range(3):
+                facing += normals[number, axis] * directions[light, axis]
+            if facing > 0.0:
+                apply(projections[light], points[number : number + 1], seen)
+                x, y = int(np.floor(seen[0, 0])), int(np.floor(seen[0, 1]))
+                inside = 0 <= x < size and 0 <= y < size
+                if not inside or maps[light, y, x] <= seen[0, 2]:
+                    total += facing
+        out[number] = total
+
+
+@compiled
+def sort_points(disparity, step_u, step_v, starts, order):
+    """Sort the reference view's points by the pixel of a view in which they lie: a counting sort.
+
+    `starts` (h * w + 1) takes where each pixel's points begin in `order`. Points outside the frame
+    are left out.
+    """
+    height, width = disparity.shape
+    starts[:] = 0
+    for turn in range(2):
+        for row in range(height):
+            for column in range(width):
+                y = int(np.floor(row - disparity[row, column] * step_u + 0.5))
+                x = int(np.floor(column - disparity[row, column] * step_v + 0.5))
+                if 0 <= y < height and 0 <= x < width:
+                    cell = y * width + x
+                    if turn == 0:
+                        starts[cell + 1] += 1
+                    else:
+                        order[starts[cell]] = row * width + column
+                        starts[cell] += 1
+        if turn == 0:
+            for cell in range(height * width):
+                starts[cell + 1] += starts[cell]
+    for cell in range(height * width, 0, -1):
+        starts[cell] = starts[cell - 1]
+    starts[0] = 0
+
+
+@compiled
+def hide(corners, disparity, step_u, step_v, tolerance, starts, order, seen):
+    """Clear `seen` (h, w) for every point with a triangle in front of it in this view."""
+    height, width = disparity.shape
+    edges = np.empty((4, 3))
+    for triangle in range(len(corners)):
+        corner = corners[triangle]
+        if not barycentric(corner, step_u, step_v, 1.0, edges):
+            continue
+        first_x, last_x = max(int(edges[2, 0]) - 1, 0), min(int(edges[2, 1]) + 1, width - 1)
+        first_y, last_y = max(int(edges[3, 0]) - 1, 0), min(int(edges[3, 1]) + 1, height - 1)
+        if first_x > last_x:
+            continue
+        far, by_0, by_1 = corner[2, 2], corner[0, 2] - corner[2, 2], corner[1, 2] - corner[2, 2]
+        for row in range(first_y, last_y + 1):
+            first, last = starts[row * width + first_x], starts[row * width + last_x + 1]
+            for place in range(first, last):
+                y, x = order[place] // width, order[place] % width
+                own = disparity[y, x]
+                in_y, in_x = y - own * step_u + 0.5, x - own * step_v + 0.5
+                w0 = edges[0, 0] + edges[0, 1] * in_x + edges[0, 2] * in_y
+                w1 = edges[1, 0] + edges[1, 1] * in_x + edges[1, 2] * in_y
+                inside = w0 >= 0.0 and w1 >= 0.0 and w0 + w1 <= 1.0
+                if inside and far + w0 * by_0 + w1 * by_1 > own + tolerance:
+                    seen[y, x] = False
+
+
+@compiled_parallel
+def find_visible(corners, disparity, steps, tolerance, seen):
+    """Fill `seen` (n, h, w): is a reference view's point the front-most at its place in a view."""
+    height, width = disparity.shape
+    for index in numba.prange(len(steps)):
+        number = np.int64(index)
+        step_u, step_v = steps[number, 0], steps[number, 1]
+        starts = np.empty(height * width + 1, np.int64)
+        order = np.empty(height * width, np.int64)
+        sort_points(disparity, step_u, step_v, starts, order)
+        for row in range(height):
+            for column in range(width):
+                y = row - disparity[row, column] * step_u
+                x = column - disparity[row, column] * step_v
+                seen[number, row, column] = (0 <= y <= height - 1) and (0 <= x <= width - 1)
+        hide(corners, disparity, step_u, step_v, tolerance, starts, order, seen[number])
