@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from oaccdepth.errors import UnwritableOutput
-from oaccdepth.files.atomic import TEMPORARY, prepare_folder
+from oaccdepth.files.atomic import prepare_folder, remove_leftovers
+from oaccdepth.progress import ReportProgress
 from oaccdepth.readers.parameters import FILE_NAME
 from oaccdepth.rendering import scenes, stress
 from oaccdepth.rendering.meshes import Mesh
@@ -23,8 +20,6 @@ from oaccdepth.rendering.rig import camera_places
 from oaccdepth.writers.scenes import write_light_field
 
 OBJECTS_PER_SCENE = 8
-
-Progress = Callable[[str, float], None]  # what is being done, how much of everything is done
 
 
 @dataclass(frozen=True)
@@ -39,7 +34,7 @@ class DatasetOptions:
 
 
 def render_dataset(
-    folder: Path, options: DatasetOptions, objects: Sequence[Path], progress: Progress
+    folder: Path, options: DatasetOptions, objects: Sequence[Path], progress: ReportProgress
 ) -> list[Path]:
     """Render the scenes of `seed`, `seed` + 1, ...; scenes that are there are skipped.
 
@@ -57,7 +52,7 @@ def render_dataset(
     return _render_all(folder, builders, options, progress)
 
 
-def render_stress(folder: Path, options: DatasetOptions, progress: Progress) -> list[Path]:
+def render_stress(folder: Path, options: DatasetOptions, progress: ReportProgress) -> list[Path]:
     """Render the stress scenes; scenes that are there are skipped."""
     builders = {name: partial(stress.stress_scene, name) for name in stress.SCENES}
     return _render_all(folder, builders, options, progress)
@@ -67,16 +62,18 @@ def _render_all(
     folder: Path,
     builders: Mapping[str, Callable[[], tuple[Scene, scenes.Finish]]],
     options: DatasetOptions,
-    progress: Progress,
+    progress: ReportProgress,
 ) -> list[Path]:
     prepare_folder(folder, [], overwrite=False)
+    remove_leftovers(folder)
     places = camera_places(options.grid)
     for number, (name, build) in enumerate(builders.items()):
         progress(name, number / len(builders))
         if not (folder / name / FILE_NAME).exists():
             scene, finish = build()
-            write_whole(
-                scenes.render(scene, finish, places, samples=options.samples), folder / name
+            rendered = scenes.render(scene, finish, places, samples=options.samples)
+            write_light_field(
+                rendered.light_field, folder / name, to="hci", truth=rendered.disparity
             )
     progress("done", 1.0)
     return [folder / name for name in builders]
@@ -87,22 +84,3 @@ def choose_objects(seed: int, objects: Sequence[Path]) -> list[Mesh]:
     rng = np.random.default_rng([seed, 7])
     number = min(OBJECTS_PER_SCENE, len(objects))
     return [read_object(objects[k]) for k in rng.choice(len(objects), number, replace=False)]
-
-
-def write_whole(scene: scenes.RenderedScene, folder: Path) -> None:
-    """Write a scene beside its place, then rename it: no half-written scene is ever taken."""
-    temporary = folder.with_name(f".{folder.name}{TEMPORARY}{os.getpid()}")
-    try:
-        write_light_field(scene.light_field, temporary, to="hci", truth=scene.disparity)
-        if folder.exists():  # left by something else: it has no parameters.cfg
-            shutil.rmtree(folder)
-        os.replace(temporary, folder)
-    except OSError as error:
-        if isinstance(error, UnwritableOutput):
-            raise
-        raise UnwritableOutput(
-            f"{folder}: cannot be written ({error.strerror or error}). Choose another --output."
-        ) from error
-    finally:
-        with suppress(OSError):
-            shutil.rmtree(temporary)

@@ -45,7 +45,7 @@ def scene():
 
 
 def hits(scene, start, direction):
-    """Distances along a ray at which it meets triangles, with the colour there: Moeller-Trumbore."""
+    """Distances along a ray at which it meets triangles, with the colour there."""
     for mesh in scene.meshes:
         colour = mesh.material.texture.picture[0, 0]
         for face in mesh.faces:
@@ -62,7 +62,7 @@ def hits(scene, start, direction):
 
 
 def ray(rig, u, v, y, x):
-    """Start and direction of what a camera sees at (y, x): a shifted camera with a shifted sensor."""
+    """Start and direction of what a camera sees at (y, x): its sensor is shifted too."""
     middle_y, middle_x = rig.middle
     start = np.array([v * rig.baseline, u * rig.baseline, 0.0])
     # What is at disparity 0 stays where it is: x - d * v, d = beta / depth - offset.
