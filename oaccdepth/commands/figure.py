@@ -151,7 +151,7 @@ def _animate(
     output: Path, loading: Loading, kind: str, limits: Range | None, frames_per_second: float
 ) -> tuple[str, ...]:
     """Write the animation; return what is to be said about it."""
-    from oaccdepth.looking import figures
+    from oaccdepth.looking import animations
     from oaccdepth.writers.pictures import choose_range
 
     if kind == "refocus" and limits is None:  # the disparity map says where there is something
@@ -163,11 +163,11 @@ def _animate(
     if light_field is None:
         raise InvalidOption(f"--animate {kind}: needs the views; {' '.join(notes)}")
     frames = (
-        figures.refocus_frames(light_field, limits, progress=loading.progress)
+        animations.refocus_frames(light_field, limits, progress=loading.progress)
         if limits and kind == "refocus"
-        else figures.parallax_frames(light_field)
+        else animations.parallax_frames(light_field)
     )
-    figures.write_animation(output, list(frames), frames_per_second)
+    animations.write_animation(output, list(frames), frames_per_second)
     return notes
 
 
@@ -184,16 +184,16 @@ def _with_masks(shown: Shown, panels: list[str] | None) -> Shown:
 
 def _check_ending(output: Path, animate: str | None) -> None:
     """Refuse what cannot be made before the long work starts."""
-    from oaccdepth.looking import figures
+    from oaccdepth.looking import animations, figures
 
-    if animate is not None and animate not in figures.ANIMATIONS:
+    if animate is not None and animate not in animations.ANIMATIONS:
         raise InvalidOption(
-            f"--animate {animate}: no such animation. Use {' or '.join(figures.ANIMATIONS)}."
+            f"--animate {animate}: no such animation. Use {' or '.join(animations.ANIMATIONS)}."
         )
-    endings = figures.ANIMATION_ENDINGS if animate else figures.FIGURE_ENDINGS
+    endings = animations.ANIMATION_ENDINGS if animate else figures.FIGURE_ENDINGS
     ending = output.suffix.lower()
     if ending not in endings:
         what = "an animation" if animate else "a figure"
         raise InvalidOption(f"{output}: {what} must end in {' or '.join(endings)}.")
     if ending == ".mp4":
-        figures.check_video()
+        animations.check_video()

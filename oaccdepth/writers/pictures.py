@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from oaccdepth.errors import UnwritableOutput
 from oaccdepth.files.atomic import write_bytes
-from oaccdepth.lightfield import Array, FloatArray
+from oaccdepth.lightfield import Array, FloatArray, as_float
 from oaccdepth.options import COLORMAPS, Range
 
 Picture = NDArray[np.uint8]  # (h, w, 3) RGB, or (h, w) grey
@@ -49,6 +49,12 @@ def as_bytes(values: Array) -> Picture:
     """Values in [0, 1] as 0..255; others are clipped."""
     scaled = np.asarray(values, np.float32) * np.float32(255)
     return np.asarray(np.rint(np.clip(scaled, 0, 255)), np.uint8)
+
+
+def as_rgb(picture: Array) -> Picture:
+    """(h, w, 1 or 3) in any form that a light field holds, as (h, w, 3) uint8."""
+    values = as_bytes(as_float(picture))
+    return np.repeat(values, 3, axis=2) if values.shape[2] == 1 else values
 
 
 def with_colour_bar(
