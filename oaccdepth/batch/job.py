@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -22,8 +23,9 @@ import numpy as np
 
 from oaccdepth.batch.memory import PeakMemory
 from oaccdepth.disparity import DisparityMap
-from oaccdepth.errors import OaccDepthError
+from oaccdepth.errors import OaccDepthError, UnreadableFile
 from oaccdepth.evaluation import scores
+from oaccdepth.files.regular import is_regular, open_regular, walk
 from oaccdepth.lightfield import LightField
 from oaccdepth.options import EstimateOptions, ReadOptions, WriteOptions
 from oaccdepth.pipeline import Estimate, process, read_truth
@@ -120,22 +122,25 @@ def fingerprint(source: Path, output: Path) -> str:
     digest = hashlib.sha256()
     for path in _files(source, output):
         name = path.relative_to(source).as_posix() if path != source else path.name
-        digest.update(f"{name}\0{path.stat().st_size}\0".encode())
-        with path.open("rb") as file:
-            while block := file.read(BLOCK):
-                digest.update(block)
+        try:
+            digest.update(os.fsencode(f"{name}\0{path.stat().st_size}\0"))
+            with open_regular(path) as file:
+                while block := file.read(BLOCK):
+                    digest.update(block)
+        except OSError as error:
+            raise UnreadableFile(f"{path}: cannot be read ({error.strerror or error}).") from error
     return digest.hexdigest()
 
 
 def _files(source: Path, output: Path) -> list[Path]:
     """Every file of a light field, hidden ones left out (file managers change them)."""
-    if source.is_file():
+    if is_regular(source):
         return [source]
     holds_output = source in output.parents
     return sorted(
         path
-        for path in source.rglob("*")
-        if path.is_file()
+        for path in walk(source)
+        if is_regular(path)
         and not (holds_output and output in path.parents)
         and not any(part.startswith(".") for part in path.relative_to(source).parts)
     )

@@ -1,6 +1,6 @@
 """What a file may claim: one budget, checked before anything is allocated, by every reader.
 
-A file of n bytes may claim 256 MiB, or 300 n if that is more, and never more than 16 GiB. Pictures
+A file of n bytes may claim 256 MiB, or 200 n if that is more, and never more than 16 GiB. Pictures
 and arrays of views stay far below; what claims more is damaged, or made to fill the memory.
 """
 
@@ -14,7 +14,7 @@ from oaccdepth.errors import UnreadableFile
 
 MOST_BYTES = 16 << 30
 FREE_BYTES = 1 << 28  # that any file may claim
-COMPRESSION = 300  # bytes claimed for one that is stored: no pictures compress so well; zeros do
+COMPRESSION = 200  # bytes claimed for one that is stored: no pictures compress so well; zeros do
 MOST_COMPRESSION = 2000  # deflate reaches 1032; what claims more was never written
 MOST_VIEW_PIXELS = 1 << 26  # 8192 x 8192
 MOST_PICTURE_PIXELS = 81 * 2048 * 2048  # all views of a large light field in one picture

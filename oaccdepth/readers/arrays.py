@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import io
 import tokenize
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from oaccdepth.errors import InvalidLightField, UnreadableFile
-from oaccdepth.lightfield import Array, FloatArray
+from oaccdepth.files.limits import claimed_bytes
+from oaccdepth.files.regular import is_regular, open_regular
+from oaccdepth.lightfield import Array
 from oaccdepth.options import ReadOptions
 from oaccdepth.readers.axes import array_grid, choose_axes, loaded_once
+from oaccdepth.readers.containers import (
+    OUR_AXES,
+    Dataset,
+    add_alpha,
+    check_storage,
+    choose_dataset,
+    parse_extras,
+)
 from oaccdepth.readers.grid import ViewGrid
-from oaccdepth.readers.hdf5 import OUR_AXES, add_alpha, choose_dataset, parse_extras
-from oaccdepth.readers.hdf5_file import Dataset, check_storage
 from oaccdepth.readers.values import as_map
 
 NAME = "numpy"
@@ -28,7 +37,8 @@ EXTENSIONS: tuple[str, ...] = (".npy", ".npz")
 SIGN = "NumPy file with an array of views; its axes by shape, or by --axes uvhwc"
 EXTRA = ""
 
-MOST_BYTES = 16 << 30
+HEADER_BYTES = 1 << 16  # a header that is longer holds no array of numbers
+MOST_MEMBERS = 10_000
 DAMAGED = (
     OSError,
     ValueError,
@@ -48,7 +58,7 @@ DAMAGED = (
 
 def detect(path: Path) -> bool:
     """A file that ends as NumPy's do."""
-    return path.is_file() and path.suffix.lower() in EXTENSIONS
+    return is_regular(path) and path.suffix.lower() in EXTENSIONS
 
 
 def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
@@ -76,39 +86,76 @@ def _mapped(path: Path) -> Iterator[Any]:
 def map_array(path: Path) -> Array:
     """Map the array of an .npy file into memory, without reading it."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about files of Python 2
-            return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+        with open_regular(path) as file:
+            header = _parse_header(file.read(HEADER_BYTES))
+        if header.dtype.hasobject:
+            raise ValueError("Python objects")
+        if header.start + claimed_bytes(header.shape, header.dtype.itemsize) > path.stat().st_size:
+            raise ValueError("truncated")
+        order: Literal["C", "F"] = "F" if header.is_fortran else "C"
+        if 0 in header.shape:
+            return np.empty(header.shape, header.dtype, order)  # nothing can be mapped
+        return np.asarray(np.memmap(path, header.dtype, "r", header.start, header.shape, order))
     except DAMAGED as error:
         raise _damaged(path) from error
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What an .npy file, or a member of an archive, says about its array."""
+
+    shape: tuple[int, ...]
+    is_fortran: bool
+    dtype: np.dtype[Any]
+    start: int  # of the values
+
+
+def _parse_header(start: bytes) -> _Header:
+    """Parse the header; only the beginning of the file is ever read for it."""
+    file = io.BytesIO(start)
+    version = np.lib.format.read_magic(file)
+    read = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about files of Python 2
+        shape, is_fortran, dtype = read(file)
+    if any(size < 0 for size in shape):
+        raise ValueError("negative size")
+    return _Header(tuple(shape), is_fortran, dtype, file.tell())
 
 
 def _open_archive(path: Path, options: ReadOptions) -> ViewGrid:
     members = _list_members(path)
     dataset = choose_dataset(path, members, options)
     check_storage(path, dataset)
-    names = {member.name for member in members}
-    is_ours = "written_by_oaccdepth" in names
+    found = {member.name: member for member in members}
+    is_ours = "written_by_oaccdepth" in found
     asked = options.axes or (OUR_AXES if is_ours else None)
     axes = choose_axes(dataset.shape, f"{path}, {dataset.name}", asked)
-    opened = loaded_once(lambda: _load_member(path, dataset.name))
+    opened = loaded_once(lambda: _load_member(path, dataset))
     reason = f"NumPy archive with {dataset.name} ({axes})"
     grid = array_grid(opened, dataset.shape, axes, options, str(path), reason)
-    if "valid" in names:
-        grid = _with_validity(grid, _load_member(path, "valid"))
+    if "valid" in found:
+        grid = _with_validity(grid, _load_member(path, found["valid"]))
     if not is_ours:
         return grid
     camera, disparity_range = parse_extras(
         path,
-        _load_member(path, "camera").tolist() if "camera" in names else None,
-        _load_member(path, "disparity_range").tolist() if "disparity_range" in names else None,
+        *(
+            _load_member(path, found[name]) if name in found else None
+            for name in ("camera", "disparity_range")
+        ),
     )
+    truth = found.get("disparity")
     return replace(
         grid,
         orientation="certain",
         camera=camera,
         disparity_range=disparity_range,
-        ground_truth=_map_reader(path, "disparity") if "disparity" in names else None,
+        ground_truth=None if truth is None else lambda: as_map(_load_member(path, truth), path),
     )
 
 
@@ -125,39 +172,35 @@ def _with_validity(grid: ViewGrid, valid: Array) -> ViewGrid:
     return replace(grid, load=load, pieces=None, sample=None, has_validity=True)
 
 
-def _map_reader(path: Path, name: str) -> Callable[[], FloatArray]:
-    return lambda: as_map(_load_member(path, name), path)
-
-
 def _list_members(path: Path) -> list[Dataset]:
     """Names and shapes in an archive, from the headers of its members."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            return [_read_header(archive, info) for info in archive.infolist()]
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
+            members = archive.infolist()
+            if len(members) > MOST_MEMBERS:
+                raise ValueError("too many members")
+            size = path.stat().st_size
+            return [_describe(archive, info, size) for info in members]
     except DAMAGED as error:
         raise _damaged(path) from error
 
 
-def _read_header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Dataset:
+def _describe(archive: zipfile.ZipFile, info: zipfile.ZipInfo, archive_bytes: int) -> Dataset:
     with archive.open(info) as member:
-        version = np.lib.format.read_magic(member)
-        read = (
-            np.lib.format.read_array_header_1_0
-            if version == (1, 0)
-            else np.lib.format.read_array_header_2_0
-        )
-        shape, _, dtype = read(member)
-    claimed = int(np.prod([int(size) for size in shape], dtype=object)) * dtype.itemsize
-    if claimed > info.file_size or claimed > MOST_BYTES:
+        header = _parse_header(member.read(HEADER_BYTES))
+    claimed = claimed_bytes(header.shape, header.dtype.itemsize)
+    if claimed > info.file_size or info.compress_size > archive_bytes:
         raise ValueError(f"{info.filename} claims {claimed} bytes and holds {info.file_size}")
     name = info.filename.removesuffix(".npy")
-    return Dataset(name, tuple(shape), dtype.kind in "biuf", claimed, info.compress_size)
+    is_numeric = header.dtype.kind in "biuf"
+    return Dataset(name, header.shape, is_numeric, claimed, info.compress_size)
 
 
-def _load_member(path: Path, name: str) -> Array:
+def _load_member(path: Path, member: Dataset) -> Array:
+    check_storage(path, member)
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return np.asarray(archive[name])
+        with open_regular(path) as file, np.load(file, allow_pickle=False) as archive:
+            return np.asarray(archive[member.name])
     except DAMAGED as error:
         raise _damaged(path) from error
 

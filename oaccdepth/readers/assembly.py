@@ -10,18 +10,16 @@ from pathlib import Path
 import numpy as np
 
 from oaccdepth.errors import InvalidLightField
+from oaccdepth.files.limits import MOST_BYTES, MOST_VIEW_PIXELS
 from oaccdepth.lightfield import Array, BoolArray, FloatArray, LightField, as_grey
 from oaccdepth.options import Range, ReadOptions
 from oaccdepth.readers import orientation, values
 from oaccdepth.readers.cutting import Cut, choose_cut
-from oaccdepth.readers.decoding import MOST_VIEW_PIXELS
 from oaccdepth.readers.grid import Arrangement, Piece, Position, ViewGrid
 from oaccdepth.readers.own_camera import choose_camera, cropped_camera
 from oaccdepth.readers.window import Window, choose_window
 
 logger = logging.getLogger(__name__)
-
-MOST_BYTES = 16 << 30  # of all views; a header may claim anything
 
 
 def assemble(path: Path, grid: ViewGrid, options: ReadOptions, format_name: str) -> LightField:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 from oaccdepth.errors import InvalidLightField, InvalidOption
+from oaccdepth.files.regular import is_regular
 from oaccdepth.lightfield import Array
 from oaccdepth.options import ReadOptions
 from oaccdepth.readers.decoding import decode
@@ -25,7 +27,7 @@ FEWEST_FOLDERS = 9
 
 def detect(path: Path) -> bool:
     """A folder with folders named by row and column."""
-    return path.is_dir() and len(_view_folders(path)) >= FEWEST_FOLDERS
+    return os.path.isdir(path) and len(_view_folders(path)) >= FEWEST_FOLDERS
 
 
 def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
@@ -43,7 +45,7 @@ def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
             f"{rows[len(rows) // 2]:02d}_{columns[len(columns) // 2]:02d}."
         )
     frame, count = _choose_frame(path / centre, options)
-    there = {place for place, name in grid.items() if (path / name / frame).is_file()}
+    there = {place for place, name in grid.items() if is_regular(path / name / frame)}
 
     def load(u: int, v: int) -> Array | None:
         return decode(path / grid[u, v] / frame) if (u, v) in there else None

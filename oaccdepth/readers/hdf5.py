@@ -11,18 +11,22 @@ from typing import Any
 import numpy as np
 
 from oaccdepth.errors import InvalidLightField, UnreadableFile
-from oaccdepth.lightfield import Array, Camera, FloatArray
-from oaccdepth.options import Range, ReadOptions
+from oaccdepth.files.fields import BadField, as_number
+from oaccdepth.files.limits import claimed_bytes
+from oaccdepth.files.regular import is_regular
+from oaccdepth.lightfield import Array, BoolArray, FloatArray
+from oaccdepth.options import ReadOptions
 from oaccdepth.readers.axes import array_grid, choose_axes
-from oaccdepth.readers.grid import Arrangement, ViewGrid
-from oaccdepth.readers.hdf5_file import (
+from oaccdepth.readers.containers import (
+    OUR_AXES,
     Dataset,
+    add_alpha,
     check_storage,
-    dataset_opener,
-    is_hdf5,
-    list_datasets,
-    open_file,
+    choose_dataset,
+    parse_extras,
 )
+from oaccdepth.readers.grid import Arrangement, ViewGrid
+from oaccdepth.readers.hdf5_file import dataset_opener, is_hdf5, list_datasets, open_file
 from oaccdepth.readers.values import as_map
 
 NAME = "hdf5"
@@ -30,15 +34,16 @@ EXTENSIONS: tuple[str, ...] = (".h5", ".hdf5")
 SIGN = "HDF5 file with LF or any array of views (HCI lf.h5, scene.h5), or Hr_SAI_y (BasicLFSR)"
 EXTRA = ""
 
-PREFERRED = ("LF", "LF/LF", "lightField", "lightfield", "lf", "image", "views")
 MOSAICS = ("Hr_SAI_y", "Lr_SAI_y")  # BasicLFSR; the larger one first
-OUR_AXES = "uvhwc"
 WRITTEN_BY = "written_by"  # attribute of the files that we write
+TRUTH, DEPTH_MASK = "disp_lowres", "GT_DEPTH_MASK"
+ATTRIBUTES = ("camera", "disparity_range", "dH", "focalLength", "shift")  # ours, HCI's
+MOST_NUMBERS = 16  # in one of them
 
 
 def detect(path: Path) -> bool:
     """A file that ends or starts as HDF5 does, except MATLAB's."""
-    if not path.is_file() or path.suffix.lower() == ".mat":
+    if not is_regular(path) or path.suffix.lower() == ".mat":
         return False
     return path.suffix.lower() in EXTENSIONS or is_hdf5(path)
 
@@ -46,14 +51,14 @@ def detect(path: Path) -> bool:
 def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
     """Find the array that holds the views, and what the file says about it."""
     with open_file(path) as file:
-        datasets = list_datasets(file)
-        names = {dataset.name for dataset in datasets}
-        mosaic = next((name for name in MOSAICS if name in names), None)
+        datasets = {dataset.name: dataset for dataset in list_datasets(path, file)}
+        mosaic = next((name for name in MOSAICS if name in datasets), None)
         if mosaic is not None and options.axes is None:
-            return _mosaic_grid(path, mosaic, file[mosaic].shape, options)
-        dataset = choose_dataset(path, datasets, options)
-        attributes = _numbers(file.attrs)
-        is_ours = str(file.attrs.get(WRITTEN_BY, "")) == "oaccdepth"
+            check_storage(path, datasets[mosaic])
+            return _mosaic_grid(path, mosaic, datasets[mosaic].shape, options)
+        dataset = choose_dataset(path, list(datasets.values()), options)
+        attributes = _read_attributes(file, ATTRIBUTES)
+        is_ours = _is_ours(file)
     check_storage(path, dataset)
     asked = options.axes or (OUR_AXES if is_ours else None)
     axes = choose_axes(dataset.shape, f"{path}, {dataset.name}", asked)
@@ -66,7 +71,7 @@ def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
         f"HDF5 with {dataset.name} ({axes})",
     )
     if is_ours:
-        return _our_grid(path, grid, names, attributes)
+        return _our_grid(path, grid, datasets, attributes)
     if "dH" in attributes:
         return replace(
             grid,
@@ -74,79 +79,49 @@ def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
             arrangement=Arrangement(flip_v=True),  # its columns run from right to left
             suspect="v",
             orientation="presumed",
-            ground_truth=_find_depth(path, names, attributes),
+            ground_truth=_find_depth(path, datasets, attributes),
         )
-    if "disp_lowres" in names:
-        return replace(grid, orientation="presumed", ground_truth=_map_reader(path, "disp_lowres"))
+    if TRUTH in datasets:
+        truth = _map_reader(path, datasets[TRUTH])
+        return replace(grid, orientation="presumed", ground_truth=truth)
     return grid
 
 
-def choose_dataset(
-    path: Path, datasets: list[Dataset], options: ReadOptions, is_reversed: bool = False
-) -> Dataset:
-    """Choose the array that holds the views: by its name, or the largest one of enough axes.
-
-    `is_reversed`: a message shows the axes in MATLAB's order, the reverse of ours.
-    """
-    numeric = [dataset for dataset in datasets if dataset.is_numeric]
-    fewest_axes = 3 if options.axes else 4
-    arrays = [dataset for dataset in numeric if len(dataset.shape) >= fewest_axes]
-    for name in PREFERRED:
-        for dataset in arrays:
-            if dataset.name == name:
-                return dataset
-    fives = [dataset for dataset in arrays if len(dataset.shape) == 5]
-    if fives or arrays:
-        return max(fives or arrays, key=lambda dataset: dataset.bytes_claimed)
-    held = ", ".join(
-        f"{dataset.name} "
-        + (" x ".join(map(str, dataset.shape[:: -1 if is_reversed else 1])) or "scalar")
-        for dataset in numeric[:3]
-    )
-    raise InvalidLightField(
-        f"{path}: holds no light field ({held or 'no arrays of numbers'}). "
-        "Expected an array of views, such as LF of 9 x 9 x 512 x 512 x 3."
-    )
+def _read_attributes(file: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    """Root attributes of these names that are small arrays of numbers, or one."""
+    found = {}
+    for name in names:
+        if name in file.attrs:
+            stored = file.attrs.get_id(name)
+            if stored.dtype.kind in "iuf" and claimed_bytes(stored.shape, 1) <= MOST_NUMBERS:
+                found[name] = np.asarray(file.attrs[name])
+            else:
+                found[name] = np.array("not numbers")
+    return found
 
 
-def _numbers(attributes: Any) -> dict[str, list[float]]:
-    """Root attributes that are numbers; often arrays of one element."""
-    result = {}
-    for name in attributes:
-        try:
-            result[name] = np.asarray(attributes[name], dtype=np.float64).ravel().tolist()
-        except (OSError, ValueError, TypeError):
-            continue  # text, or of a type that numpy does not know
-    return result
+def _is_ours(file: Any) -> bool:
+    """Whether the attribute by which we know our own files says so."""
+    if WRITTEN_BY not in file.attrs or file.attrs.get_id(WRITTEN_BY).shape != ():
+        return False
+    return str(file.attrs[WRITTEN_BY]) == "oaccdepth"
 
 
 def _our_grid(
-    path: Path, grid: ViewGrid, names: set[str], attributes: dict[str, list[float]]
+    path: Path, grid: ViewGrid, datasets: dict[str, Dataset], attributes: dict[str, Any]
 ) -> ViewGrid:
     camera, disparity_range = parse_extras(
         path, attributes.get("camera"), attributes.get("disparity_range")
     )
-    masked = _with_validity(path, grid) if "valid" in names else grid
+    if "valid" in datasets:
+        check_storage(path, datasets["valid"])
+        grid = _with_validity(path, grid)
     return replace(
-        masked,
+        grid,
         orientation="certain",
         camera=camera,
         disparity_range=disparity_range,
-        ground_truth=_map_reader(path, "disp_lowres") if "disp_lowres" in names else None,
-    )
-
-
-def parse_extras(
-    path: Path, camera: list[float] | None, disparity_range: list[float] | None
-) -> tuple[Camera | None, Range | None]:
-    """Camera and disparity range as our .h5 and .npz files hold them: lists of numbers."""
-    if (camera is not None and len(camera) not in (4, 6)) or (
-        disparity_range is not None and len(disparity_range) != 2
-    ):
-        raise UnreadableFile(f"{path}: camera or disparity range is damaged. Export it again.")
-    return (
-        Camera(*camera) if camera is not None else None,
-        (disparity_range[0], disparity_range[1]) if disparity_range is not None else None,
+        ground_truth=_map_reader(path, datasets[TRUTH]) if TRUTH in datasets else None,
     )
 
 
@@ -162,45 +137,50 @@ def _with_validity(path: Path, grid: ViewGrid) -> ViewGrid:
     return replace(grid, load=load, pieces=None, sample=None, has_validity=True)
 
 
-def add_alpha(view: Array, valid: Array) -> Array:
-    """Append a validity, one value or (h, w), to a view (h, w, c) as alpha: 1 or 0."""
-    alpha = np.empty((*view.shape[:2], 1), dtype=view.dtype)
-    try:
-        alpha[...] = valid[..., None] if valid.ndim else valid
-    except ValueError as error:
-        raise InvalidLightField(
-            f"the mask has shape {valid.shape}, the views {view.shape[:2]}. Export them again."
-        ) from error
-    return np.concatenate([view, alpha], axis=2)
-
-
-def _map_reader(path: Path, name: str) -> Callable[[], FloatArray]:
+def _map_reader(path: Path, dataset: Dataset) -> Callable[[], FloatArray]:
     def read() -> FloatArray:
+        check_storage(path, dataset)
         with open_file(path) as file:
-            return as_map(file[name][()], path)
+            return as_map(file[dataset.name][()], path)
 
     return read
 
 
 def _find_depth(
-    path: Path, names: set[str], attributes: dict[str, list[float]]
+    path: Path, datasets: dict[str, Dataset], attributes: dict[str, Any]
 ) -> Callable[[], FloatArray] | None:
     """HCI's old files give depth: disparity = dH * focalLength / depth - shift."""
-    name = next((name for name in ("GT_DEPTH", "Depth") if name in names), None)
-    if name is None or not all(attributes.get(key) for key in ("dH", "focalLength")):
+    name = next((name for name in ("GT_DEPTH", "Depth") if name in datasets), None)
+    if name is None or "focalLength" not in attributes:
         return None
-    shift = (attributes.get("shift") or [0.0])[0]
-    scale = attributes["dH"][0] * attributes["focalLength"][0]
+    try:
+        spacing, focal = (as_number(attributes[key].ravel()[:1]) for key in ("dH", "focalLength"))
+        shift = as_number(attributes["shift"].ravel()[:1]) if "shift" in attributes else 0.0
+    except BadField as error:
+        raise UnreadableFile(
+            f"{path}: dH, focalLength or shift is damaged ({error}). Copy it again."
+        ) from error
 
     def read() -> FloatArray:
         with open_file(path) as file:
+            check_storage(path, datasets[name])
             depth = as_map(_centre(file[name]), path).astype(np.float64)
-            if "GT_DEPTH_MASK" in names:
-                depth[as_map(_centre(file["GT_DEPTH_MASK"]), path) == 0] = np.nan
+            if DEPTH_MASK in datasets:
+                check_storage(path, datasets[DEPTH_MASK])
+                depth[_fitting_mask(as_map(_centre(file[DEPTH_MASK]), path), depth, path)] = np.nan
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(scale / depth - shift, dtype=np.float32)
+            return np.asarray(spacing * focal / depth - shift, dtype=np.float32)
 
     return read
+
+
+def _fitting_mask(mask: FloatArray, depth: Array, path: Path) -> BoolArray:
+    """Where there is no depth."""
+    if mask.shape != depth.shape:
+        raise UnreadableFile(
+            f"{path}: {DEPTH_MASK} is {mask.shape}, the depth {depth.shape}. Copy it again."
+        )
+    return np.asarray(mask == 0, dtype=np.bool_)
 
 
 def _centre(dataset: Any) -> Array:

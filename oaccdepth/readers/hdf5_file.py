@@ -4,34 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from oaccdepth.errors import InvalidLightField, UnreadableFile
+from oaccdepth.files.limits import claimed_bytes
+from oaccdepth.files.regular import open_regular
+from oaccdepth.readers.containers import Dataset
 
+MOST_ITEMS = 10_000  # in a group
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # What h5py raises on damaged files.
 DAMAGED = (OSError, RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError)
-MOST_COMPRESSION = 2000  # deflate reaches 1032; what claims more was never written
-BOMB_BYTES, BOMB_COMPRESSION = 1 << 28, 300  # no pictures compress so well; zeros do
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """An array of numbers in a file."""
-
-    name: str  # with its group, such as LF/LF
-    shape: tuple[int, ...]
-    is_numeric: bool
-    bytes_claimed: int
-    bytes_stored: int
 
 
 def is_hdf5(path: Path) -> bool:
     """Whether the file starts as HDF5 does, with or without MATLAB's 512 bytes before."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             start = file.read(520)
     except OSError:
         return False
@@ -44,6 +34,8 @@ def open_file(path: Path) -> Iterator[Any]:
     import h5py
 
     try:
+        with open_regular(path):  # not a pipe, that HDF5 would wait for
+            pass
         with h5py.File(path, "r") as file:
             yield file
     except (UnreadableFile, InvalidLightField):
@@ -53,31 +45,57 @@ def open_file(path: Path) -> Iterator[Any]:
         raise UnreadableFile(f"{path}: damaged or not {kind} file. Copy it again.") from error
 
 
-def list_datasets(file: Any) -> list[Dataset]:
+def list_datasets(path: Path, file: Any) -> list[Dataset]:
     """Return the datasets at the root and in its groups (a MATLAB struct is a group)."""
     import h5py
 
     found = []
-    for name, item in file.items():
+    for name, item in _items(path, file):
         if isinstance(item, h5py.Dataset):
-            found.append(_describe(name, item))
+            found.append(_describe(path, name, item))
         elif isinstance(item, h5py.Group) and not name.startswith("#"):  # MATLAB's #refs#
             found += [
-                _describe(f"{name}/{inner}", dataset)
-                for inner, dataset in item.items()
+                _describe(path, f"{name}/{inner}", dataset)
+                for inner, dataset in _items(path, item)
                 if isinstance(dataset, h5py.Dataset)
             ]
     return found
 
 
-def _describe(name: str, dataset: Any) -> Dataset:
-    return Dataset(
-        name,
-        tuple(int(size) for size in dataset.shape or ()),
-        dataset.dtype.kind in "biuf",
-        int(dataset.nbytes),
-        int(dataset.id.get_storage_size()),
+def _items(path: Path, group: Any) -> Iterator[tuple[str, Any]]:
+    """Names and objects of a group. Soft links are left out: what they name is listed itself."""
+    import h5py
+
+    for number, name in enumerate(group):
+        if number >= MOST_ITEMS:
+            raise UnreadableFile(f"{path}: holds more than {MOST_ITEMS} arrays. Copy it again.")
+        link = group.get(name, getlink=True)
+        if isinstance(link, h5py.ExternalLink):
+            raise _elsewhere(path, name, link.filename)
+        if isinstance(link, h5py.HardLink):
+            yield name, group[name]
+
+
+def _elsewhere(path: Path, name: str, other: str) -> UnreadableFile:
+    return UnreadableFile(
+        f"{path}: {name} lies in another file ({other}), which is not followed. "
+        "Copy the array into this file."
     )
+
+
+def _describe(path: Path, name: str, dataset: Any) -> Dataset:
+    if dataset.is_virtual:
+        raise _elsewhere(path, name, dataset.virtual_sources()[0].file_name)
+    if dataset.external:
+        raise _elsewhere(path, name, str(dataset.external[0][0]))
+    itemsize = dataset.dtype.itemsize
+    shape = tuple(int(size) for size in dataset.shape or ())
+    # A chunk is decompressed as a whole, even if the array is smaller.
+    claimed = max(claimed_bytes(part, itemsize) for part in (shape, dataset.chunks or ()))
+    stored = int(dataset.id.get_storage_size())
+    if dataset.chunks and stored > path.stat().st_size:
+        raise ValueError("chunks that are larger than the file")
+    return Dataset(name, shape, dataset.dtype.kind in "biuf", claimed, stored)
 
 
 def dataset_opener(path: Path, name: str) -> Callable[[], AbstractContextManager[Any]]:
@@ -89,14 +107,3 @@ def dataset_opener(path: Path, name: str) -> Callable[[], AbstractContextManager
             yield file[name]
 
     return opened
-
-
-def check_storage(path: Path, dataset: Dataset) -> None:
-    """Refuse an array that claims far more than the file holds."""
-    is_large = dataset.bytes_claimed > BOMB_BYTES
-    most = BOMB_COMPRESSION if is_large else MOST_COMPRESSION
-    if dataset.bytes_claimed > most * max(1, dataset.bytes_stored):
-        raise UnreadableFile(
-            f"{path}: {dataset.name} claims {dataset.bytes_claimed} bytes and holds "
-            f"{dataset.bytes_stored}. Copy or export it again."
-        )

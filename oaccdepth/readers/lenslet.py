@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from oaccdepth.files.regular import is_regular
 from oaccdepth.options import ReadOptions
 from oaccdepth.readers import decoding
 from oaccdepth.readers.grid import ViewGrid
@@ -22,7 +23,7 @@ LENS_PIXELS = (14, 14)
 def detect(path: Path) -> bool:
     """A picture whose name ends in eslf."""
     return (
-        path.is_file()
+        is_regular(path)
         and decoding.is_picture(path.name)
         and ESLF_NAME.fullmatch(path.stem) is not None
     )

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from oaccdepth.errors import UnknownFormat
+from oaccdepth.files.fields import BadField, as_number
+from oaccdepth.files.regular import is_regular, open_regular
 
 NAME = "lytro-raw"
 EXTENSIONS: tuple[str, ...] = (".lfp", ".lfr", ".lfx", ".ray", ".rays")
@@ -22,12 +24,12 @@ MOST_TEXT = 1 << 22  # bytes of JSON in one section
 
 def detect(path: Path) -> bool:
     """A file that ends as raw pictures do, or starts as Lytro's do."""
-    if not path.is_file():
+    if not is_regular(path):
         return False
     if path.suffix.lower() in EXTENSIONS:
         return True
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(len(CONTAINER)) == CONTAINER
     except OSError:
         return False
@@ -53,7 +55,7 @@ def read_metadata(path: Path) -> list[str]:
     """What the container says: camera, size, date, lens; empty if it is damaged."""
     found: dict[str, Any] = {}
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             for text in _texts(file):
                 _collect(json.loads(text), found, depth=0)
     except (OSError, ValueError, RecursionError, struct.error):
@@ -99,17 +101,26 @@ def _describe(found: dict[str, Any]) -> list[str]:
     camera = [str(found[key])[:40] for key in ("make", "model") if found.get(key)]
     if camera:
         parts.append(" ".join(dict.fromkeys(camera)))
-    if isinstance(found.get("width"), int) and isinstance(found.get("height"), int):
-        parts.append(f"{found['width']} x {found['height']} pixels")
+    width, height = (_number(found, key) for key in ("width", "height"))
+    if width and height:
+        parts.append(f"{width:.0f} x {height:.0f} pixels")
     if isinstance(found.get("zuluTime"), str):
         parts.append(found["zuluTime"][:10])
-    if isinstance(found.get("iso"), int | float):
-        parts.append(f"ISO {found['iso']:g}")
-    if isinstance(found.get("focalLength"), int | float):
-        parts.append(f"focal length {found['focalLength'] * 1000:.1f} mm")
-    if isinstance(found.get("fNumber"), int | float):
-        parts.append(f"f/{found['fNumber']:.1f}")
-    exposure = found.get("frameExposureDuration")  # seconds
-    if isinstance(exposure, int | float) and 0 < exposure < 3600:
-        parts.append(f"exposed {exposure:g} s")
+    for key, factor, text in (
+        ("iso", 1, "ISO {:g}"),
+        ("focalLength", 1000, "focal length {:.1f} mm"),
+        ("fNumber", 1, "f/{:.1f}"),
+        ("frameExposureDuration", 1, "exposed {:g} s"),
+    ):
+        value = _number(found, key)
+        if value:
+            parts.append(text.format(value * factor))
     return [part for part in parts if part.isprintable()]
+
+
+def _number(found: dict[str, Any], key: str) -> float | None:
+    """A number that makes sense; texts are none."""
+    try:
+        return None if isinstance(found[key], str) else as_number(found[key], 0, 1e6)
+    except (KeyError, BadField):
+        return None

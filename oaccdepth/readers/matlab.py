@@ -12,20 +12,14 @@ from pathlib import Path
 import numpy as np
 
 from oaccdepth.errors import UnreadableFile
+from oaccdepth.files.regular import is_regular
 from oaccdepth.lightfield import Array, FloatArray
 from oaccdepth.options import ReadOptions
 from oaccdepth.readers import matlab5
 from oaccdepth.readers.axes import array_grid, choose_axes, loaded_once
+from oaccdepth.readers.containers import Dataset, check_storage, choose_dataset
 from oaccdepth.readers.grid import ViewGrid
-from oaccdepth.readers.hdf5 import choose_dataset
-from oaccdepth.readers.hdf5_file import (
-    Dataset,
-    check_storage,
-    dataset_opener,
-    is_hdf5,
-    list_datasets,
-    open_file,
-)
+from oaccdepth.readers.hdf5_file import dataset_opener, is_hdf5, list_datasets, open_file
 from oaccdepth.readers.values import as_map
 
 NAME = "matlab"
@@ -37,23 +31,18 @@ TRUTH = "disp_lowres"
 
 def detect(path: Path) -> bool:
     """A file that ends as MATLAB's do."""
-    return path.is_file() and path.suffix.lower() in EXTENSIONS
+    return is_regular(path) and path.suffix.lower() in EXTENSIONS
 
 
 def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
     """Find the array that holds the views."""
-    if is_hdf5(path):
-        version = "7.3"
-        with open_file(path) as file:
-            datasets = list_datasets(file)
-        dataset = choose_dataset(path, datasets, options, is_reversed=True)
-        opened = dataset_opener(path, dataset.name)
-    else:
-        version = "5"
-        datasets = matlab5.list_arrays(path)
-        dataset = choose_dataset(path, datasets, options, is_reversed=True)
-        opened = loaded_once(lambda: matlab5.load_array(path, dataset.name))
+    datasets = _list_datasets(path)
+    dataset = choose_dataset(path, datasets, options, is_reversed=True)
     check_storage(path, dataset)
+    if is_hdf5(path):
+        version, opened = "7.3", dataset_opener(path, dataset.name)
+    else:
+        version, opened = "5", loaded_once(lambda: matlab5.load_array(path, dataset.name))
     axes = choose_axes(dataset.shape, f"{path}, {dataset.name}", options.axes, matlab=True)
     shown = axes[::-1]
     reason = f"MATLAB {version} file with {dataset.name} ({shown})"
@@ -65,40 +54,46 @@ def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
         may_be_linear=True,
         # Lytro cameras give about 9 to 15 views per axis, of which the outer ones are dark.
         vignetted=all((7 if has_weight else 10) <= size <= 15 for size in grid.shape),
-        ground_truth=_find_truth(path, dataset.name, {d.name for d in datasets}),
+        ground_truth=_find_truth(path, dataset.name, datasets),
     )
 
 
-def _find_truth(path: Path, views: str, names: set[str]) -> Callable[[], FloatArray] | None:
+def _list_datasets(path: Path) -> list[Dataset]:
+    if not is_hdf5(path):
+        return matlab5.list_arrays(path)
+    with open_file(path) as file:
+        return list_datasets(path, file)
+
+
+def _find_truth(path: Path, views: str, datasets: list[Dataset]) -> Callable[[], FloatArray] | None:
     """Find matlab-tools' LF.disp_lowres, beside LF.LF in the struct, or a variable of that name."""
     group = views.rpartition("/")[0]
     name = f"{group}/{TRUTH}" if group else TRUTH
-    return (lambda: as_map(_load(path, name).T, path)) if name in names else None
+    for dataset in datasets:
+        if dataset.name == name:
+            return lambda: as_map(_load(path, dataset).T, path)
+    return None
 
 
 def read_map(path: Path) -> Array:
     """Read the only map, or the one named disparity, of a MATLAB file, (h, w)."""
-    if is_hdf5(path):
-        with open_file(path) as file:
-            datasets = list_datasets(file)
-    else:
-        datasets = matlab5.list_arrays(path)
-    return _load(path, _choose_map(path, datasets)).T
+    return _load(path, _choose_map(path, _list_datasets(path))).T
 
 
-def _load(path: Path, name: str) -> Array:
+def _load(path: Path, dataset: Dataset) -> Array:
     """Load an array whole, with its axes reversed."""
+    check_storage(path, dataset)
     if not is_hdf5(path):
-        return matlab5.load_array(path, name)
+        return matlab5.load_array(path, dataset.name)
     with open_file(path) as file:
-        return np.asarray(file[name][()])
+        return np.asarray(file[dataset.name][()])
 
 
-def _choose_map(path: Path, datasets: list[Dataset]) -> str:
+def _choose_map(path: Path, datasets: list[Dataset]) -> Dataset:
     maps = [d for d in datasets if d.is_numeric and len(d.shape) == 2 and min(d.shape) > 1]
     named = [d for d in maps if "disp" in d.name.lower()]
     if len(named or maps) != 1:
         raise UnreadableFile(
             f"{path}: holds {len(maps)} maps, expected one disparity map (height, width)."
         )
-    return (named or maps)[0].name
+    return (named or maps)[0]

@@ -18,8 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from oaccdepth.errors import InvalidLightField, UnreadableFile
+from oaccdepth.files.limits import MOST_BYTES, allowed, check_array, claimed_bytes
+from oaccdepth.files.regular import open_regular
 from oaccdepth.lightfield import Array
-from oaccdepth.readers.hdf5_file import Dataset
+from oaccdepth.readers.containers import Dataset
 
 HEADER_BYTES = 128
 ORDERS = {b"IM": "<", b"MI": ">"}
@@ -42,7 +44,7 @@ CLASSES = {
 STRUCT = 2
 LOGICAL = 0x02
 START_BYTES = 1 << 16  # of a compressed variable: enough for its name and shape
-MOST_BYTES = 8 << 30  # of a compressed variable, which can only be read whole
+MOST_VARIABLES, MOST_FIELDS, MOST_AXES = 10_000, 1000, 32
 DAMAGED = (struct.error, zlib.error, ValueError, LookupError, OSError, ArithmeticError, MemoryError)
 
 Buffer = bytes | mmap.mmap
@@ -68,7 +70,7 @@ def list_arrays(path: Path) -> list[Dataset]:
                 array.name,
                 array.shape[::-1],
                 True,
-                math.prod(array.shape) * np.dtype(array.kind).itemsize,
+                claimed_bytes(array.shape, np.dtype(array.kind).itemsize),
                 variable.size,
             )
             for variable in file.variables()
@@ -103,11 +105,12 @@ class _Opened:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._unpacked: dict[int, bytes] = {}
+        self._unpacked: tuple[int, bytes] = (-1, b"")  # where the last variable starts, content
+        self._claimed = 0  # bytes, by all variables that were unpacked
 
     def __enter__(self) -> _Opened:
         try:
-            with self.path.open("rb") as file:
+            with open_regular(self.path) as file:
                 self.data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             self.order = ORDERS[self.data[126:128]]
         except DAMAGED as error:
@@ -125,7 +128,9 @@ class _Opened:
     def variables(self) -> Iterator[_Variable]:
         """Go through the top level of the file."""
         offset = HEADER_BYTES
-        while offset + 8 <= len(self.data):
+        for _ in range(MOST_VARIABLES):
+            if offset + 8 > len(self.data):
+                return
             kind, start, size, after = _tag(self.data, offset, self.order)
             if kind == COMPRESSED:
                 after = start + size  # these alone are not padded
@@ -145,20 +150,31 @@ class _Opened:
         return _parse(content, start, start + size, self.order) if kind == MATRIX else []
 
     def _unpack(self, variable: _Variable, most: int | None) -> bytes:
-        if most is None and variable.start in self._unpacked:
-            return self._unpacked[variable.start]
+        if most is None and variable.start == self._unpacked[0]:
+            return self._unpacked[1]
         packed = self.data[variable.start : variable.start + variable.size]
         if most is not None:
             return zlib.decompressobj().decompress(packed, most)
         head = zlib.decompressobj().decompress(packed, 8)
         size = _tag(head, 0, self.order, is_partial=True)[2] + 8
+        self._check_claim(size, variable)
+        self._unpacked = -1, b""  # makes room for the next
+        self._unpacked = variable.start, zlib.decompressobj().decompress(packed, size)
+        return self._unpacked[1]
+
+    def _check_claim(self, size: int, variable: _Variable) -> None:
+        """Refuse what would fill the memory, or keep us busy with nothing."""
         if size > MOST_BYTES:
             raise InvalidLightField(
                 f"{self.path}: a variable needs {size / (1 << 30):.1f} GiB at once. "
                 "Save it with -v7.3, which is read piece by piece."
             )
-        self._unpacked[variable.start] = zlib.decompressobj().decompress(packed, size)
-        return self._unpacked[variable.start]
+        check_array(self.path, "a variable", size, variable.size)
+        self._claimed += size
+        if self._claimed > 4 * allowed(len(self.data)):
+            raise UnreadableFile(
+                f"{self.path}: its variables claim far more than the file holds. Save it again."
+            )
 
     def load(self, array: _Array, variable: _Variable) -> Array:
         """Map an array of the file, or take it from what was decompressed."""
@@ -223,6 +239,8 @@ def _parse_head(data: Buffer, offset: int, order: str) -> tuple[Head | None, int
         return None, offset  # an empty cell
     (flags,) = struct.unpack_from(order + "I", data, start)
     _, start, size, offset = _tag(data, offset, order)
+    if size > 4 * MOST_AXES:
+        raise ValueError("number of axes")
     shape = struct.unpack_from(order + f"{size // 4}i", data, start)
     if min(shape, default=-1) < 0:
         raise ValueError("negative size")
@@ -236,8 +254,8 @@ def _parse_fields(data: Buffer, offset: int, end: int, order: str, name: str) ->
     _, start, _, offset = _tag(data, offset, order)
     (length,) = struct.unpack_from(order + "i", data, start)
     _, start, size, offset = _tag(data, offset, order)
-    if not 1 <= length <= 1024:
-        raise ValueError("length of field names")
+    if not 1 <= length <= 1024 or size > length * MOST_FIELDS:
+        raise ValueError("field names")
     fields = [
         bytes(data[at : at + length]).partition(b"\0")[0].decode("ascii")
         for at in range(start, start + size, length)

@@ -11,9 +11,13 @@ import cv2
 import numpy as np
 
 from oaccdepth.errors import InvalidLightField, UnreadableFile
-from oaccdepth.lightfield import Array, Camera, FloatArray, as_grey
-from oaccdepth.options import Range, ReadOptions
+from oaccdepth.files.fields import BadField, as_whole
+from oaccdepth.files.limits import MOST_PICTURE_PIXELS
+from oaccdepth.files.regular import is_regular
+from oaccdepth.lightfield import Array, FloatArray, as_grey
+from oaccdepth.options import ReadOptions
 from oaccdepth.readers import decoding, values
+from oaccdepth.readers.containers import parse_extras
 from oaccdepth.readers.grid import LARGEST_GRID, Arrangement, ViewGrid
 
 NAME = "mosaic"
@@ -29,7 +33,7 @@ VIEW_NAME = re.compile(r"(input_Cam\d{3}|.*?\d{1,3}_\d{1,3})", re.IGNORECASE)
 
 def detect(path: Path) -> bool:
     """Any picture file."""
-    return path.is_file() and decoding.is_picture(path.name)
+    return is_regular(path) and decoding.is_picture(path.name)
 
 
 def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
@@ -67,7 +71,7 @@ def _loaded_once(path: Path) -> Callable[[], Array]:
 
     def load() -> Array:
         if not kept:
-            kept.append(decoding.decode(path, decoding.MOST_PICTURE_PIXELS))
+            kept.append(decoding.decode(path, MOST_PICTURE_PIXELS))
         return kept[0]
 
     return load
@@ -96,15 +100,18 @@ def _check_multiple(path: Path, height: int, width: int, shape: tuple[int, int])
 
 def _our_grid(path: Path, header: decoding.Header, load_picture: Callable[[], Array]) -> ViewGrid:
     """Read a picture that we wrote: a text in it says how the views lie."""
+    description = header.description
     try:
-        layout = str(header.description["layout"])
-        rows, columns = (int(size) for size in header.description["views"])
-        is_grey = int(header.description.get("channels", 3)) == 1
-        camera, disparity_range = _parse_extras(header)
-        if layout not in LAYOUTS or min(rows, columns) < 1:
-            raise ValueError(layout)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        layout = description.get("layout")
+        rows, columns = (as_whole(size, 1, LARGEST_GRID) for size in _pair(description["views"]))
+        is_grey = as_whole(description.get("channels", 3), 1, 3) == 1
+        if layout not in LAYOUTS:
+            raise BadField("layout")
+    except (KeyError, BadField) as error:
         raise UnreadableFile(f"{path}: its description is damaged. Export it again.") from error
+    camera, disparity_range = parse_extras(
+        path, description.get("camera"), description.get("disparity_range")
+    )
     shape = rows, columns
     _check_multiple(path, header.height, header.width, shape)
 
@@ -122,13 +129,10 @@ def _our_grid(path: Path, header: decoding.Header, load_picture: Callable[[], Ar
     )
 
 
-def _parse_extras(header: decoding.Header) -> tuple[Camera | None, Range | None]:
-    camera = header.description.get("camera")
-    ends = header.description.get("disparity_range")
-    return (
-        Camera(*(float(number) for number in camera)) if camera is not None else None,
-        (float(ends[0]), float(ends[1])) if ends is not None else None,
-    )
+def _pair(value: object) -> list[object]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise BadField("expected rows and columns")
+    return value
 
 
 def _infer_shape(path: Path, load_picture: Callable[[], Array]) -> tuple[int, int]:

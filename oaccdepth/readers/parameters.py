@@ -8,6 +8,8 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from oaccdepth.errors import UnreadableFile
+from oaccdepth.files.fields import BadField, as_number
+from oaccdepth.files.regular import read_small
 from oaccdepth.lightfield import Camera
 from oaccdepth.options import Range
 from oaccdepth.readers.grid import LARGEST_GRID
@@ -19,6 +21,7 @@ CAMERA_KEYS = (
     ("extrinsics", "baseline_mm"),
     ("extrinsics", "focus_distance_m"),
 )
+MOST_TEXT = 1 << 20  # bytes
 WAY_OUT = "Restore it, or remove the file to read the views without a camera."
 
 
@@ -37,7 +40,7 @@ def read_parameters(path: Path) -> Parameters:
     """Read parameters.cfg; a file that is there but broken is an error."""
     config = configparser.ConfigParser(interpolation=None, strict=False)
     try:
-        config.read_string(path.read_text(encoding="utf-8-sig"))
+        config.read_string(read_small(path, MOST_TEXT).decode("utf-8-sig"))
     except (OSError, UnicodeDecodeError, configparser.Error) as error:
         raise UnreadableFile(f"{path}: not a readable configuration file. {WAY_OUT}") from error
     shape = (
@@ -80,14 +83,15 @@ def _number(config: configparser.ConfigParser, path: Path, section: str, key: st
     text = config.get(section, key, fallback=None)
     if text is None:
         raise UnreadableFile(f"{path}: has no {key} in [{section}]. {WAY_OUT}")
+    shown = f"{path}: {key} = {text[:40]} in [{section}]"
     try:
         value = Decimal(text)
     except InvalidOperation as error:
-        raise UnreadableFile(
-            f"{path}: {key} = {text} in [{section}], expected a number. {WAY_OUT}"
-        ) from error
-    if not value.is_finite() or abs(value) > 10**12:
-        raise UnreadableFile(f"{path}: {key} = {text} in [{section}] makes no sense. {WAY_OUT}")
+        raise UnreadableFile(f"{shown}, expected a number. {WAY_OUT}") from error
+    try:
+        as_number(text)
+    except BadField as error:
+        raise UnreadableFile(f"{shown} makes no sense. {WAY_OUT}") from error
     return value
 
 

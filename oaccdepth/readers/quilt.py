@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from oaccdepth.errors import UnknownFormat
+from oaccdepth.files.regular import is_regular, open_regular
 
 NAME = "quilt"
 EXTENSIONS: tuple[str, ...] = (".png", ".jpg", ".jpeg", ".webp", ".mp4")
@@ -19,12 +20,12 @@ END_BYTES = 1 << 16  # programs put EXIF at the beginning or at the end of a fil
 
 def detect(path: Path) -> bool:
     """A picture or film with the quilt's ending, or its EXIF entry."""
-    if not path.is_file() or path.suffix.lower() not in EXTENSIONS:
+    if not is_regular(path) or path.suffix.lower() not in EXTENSIONS:
         return False
     if QUILT_NAME.fullmatch(path.stem):
         return True
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             start = file.read(END_BYTES)
             file.seek(max(0, file.seek(0, os.SEEK_END) - END_BYTES))
             ends = start + b"\n" + file.read(END_BYTES)

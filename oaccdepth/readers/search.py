@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from oaccdepth.errors import OaccDepthError, UnreadableFile
+from oaccdepth.files.regular import is_regular
 from oaccdepth.options import ReadOptions
 from oaccdepth.readers import decoding, hci, lenslet
 from oaccdepth.readers.axes import MOST_GUESSED_VIEWS
@@ -23,16 +24,18 @@ def find_in(root: Path, readers: Iterable[ModuleType], most: int | None = None) 
     readers = tuple(readers)
     found: list[Path] = []
     empty: list[Path] = []  # folders with a parameters.cfg and no views
-    waiting, seen = [root], set()
+    waiting, seen = [root], set[object]()
     while waiting and (most is None or len(found) < most):
         path = waiting.pop()
-        if not path.is_dir():
+        if not os.path.isdir(path):
+            if not is_regular(path):
+                continue
             if path.name == FILE_NAME:
                 empty.append(path.parent)
             elif _is_light_field_file(path, readers):
                 found.append(path)
             continue
-        identity = os.path.realpath(path)
+        identity = _identity(path)
         if identity in seen:
             continue  # a link to a folder that was there already
         seen.add(identity)
@@ -44,6 +47,15 @@ def find_in(root: Path, readers: Iterable[ModuleType], most: int | None = None) 
         places = {place for path in found for place in path.parents}
         found += [folder for folder in empty if folder not in places]
     return sorted(found)[:most]
+
+
+def _identity(folder: Path) -> tuple[int, int] | str:
+    """What tells one folder from another, by whatever path it was reached."""
+    try:
+        found = os.stat(folder)
+    except OSError:  # gone meanwhile
+        return str(folder)
+    return found.st_dev, found.st_ino
 
 
 def _inside(folder: Path) -> list[Path]:

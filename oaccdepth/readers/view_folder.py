@@ -110,7 +110,7 @@ def no_grid(path: Path, options: ReadOptions) -> InvalidLightField:
     if options.pattern is not None:
         return InvalidLightField(
             f"{path}: no grid of views has names that match --pattern {options.pattern} "
-            f"({len(pictures)} pictures, such as {pictures[0] if pictures else names[0]})."
+            f"({len(pictures)} pictures{f', such as {(pictures or names)[0]}' if names else ''})."
         )
     if options.views is not None:
         rows, columns = options.views

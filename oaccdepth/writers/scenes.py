@@ -23,10 +23,11 @@ import numpy as np
 
 from oaccdepth.errors import InvalidOption, OutputExists, UnwritableOutput
 from oaccdepth.files.atomic import prepare_folder, replacing, staged, write_bytes
+from oaccdepth.files.limits import MOST_PICTURE_PIXELS
 from oaccdepth.files.pfm import write_pfm
 from oaccdepth.lightfield import Array, BoolArray, FloatArray, LightField, as_float
 from oaccdepth.options import Range
-from oaccdepth.readers.decoding import MOST_PICTURE_PIXELS, PNG_KEYWORD, PNG_SIGNATURE
+from oaccdepth.readers import png
 from oaccdepth.readers.hci import GROUND_TRUTH, VIEW
 from oaccdepth.readers.parameters import FILE_NAME, format_parameters
 from oaccdepth.writers.pictures import as_bytes
@@ -241,9 +242,9 @@ def _encode(picture: Array, path: Path) -> bytes:
 
 def _with_text(data: bytes, text: str) -> bytes:
     """Put a tEXt chunk into a PNG, right after its header, where readers look for it."""
-    content = b"tEXt" + PNG_KEYWORD.encode() + b"\0" + text.encode("ascii")
+    content = b"tEXt" + png.KEYWORD.encode() + b"\0" + text.encode("ascii")
     chunk = struct.pack(">I", len(content) - 4) + content + struct.pack(">I", zlib.crc32(content))
-    end_of_header = len(PNG_SIGNATURE) + 25
+    end_of_header = len(png.SIGNATURE) + 25
     return data[:end_of_header] + chunk + data[end_of_header:]
 
 

@@ -12,8 +12,9 @@ import scipy.io
 
 from oaccdepth import readers
 from oaccdepth.errors import InvalidLightField, InvalidOption, UnknownFormat, UnreadableFile
+from oaccdepth.files import limits
 from oaccdepth.options import ReadOptions
-from oaccdepth.readers import assembly, hdf5_file, lytro_raw
+from oaccdepth.readers import assembly, lytro_raw
 
 
 @pytest.fixture(scope="module")
@@ -441,7 +442,7 @@ def test_a_large_picture_of_nothing(tmp_path):
 
 
 def test_arrays_of_zeros_are_bombs_when_they_are_large(tmp_path, monkeypatch):
-    monkeypatch.setattr(hdf5_file, "BOMB_BYTES", 1 << 20)
+    monkeypatch.setattr(limits, "FREE_BYTES", 1 << 20)
     views = np.zeros((9, 9, 100, 200, 3), dtype=np.uint8)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("LF", data=views, chunks=views.shape, compression="gzip")

@@ -1,0 +1,100 @@
+"""Values that come from a file, each of a small checked type: numbers, ranges, cameras.
+
+Metadata may hold anything: text where a number belongs, a list, a date, infinity, a number of a
+million digits. Whoever reads a field says what it must be; anything else is a `BadField`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from oaccdepth.lightfield import Camera
+from oaccdepth.options import Range
+
+LARGEST = 1e12  # mm, px, seconds: nothing real is larger
+LARGEST_DISPARITY = 1e6  # px
+LONGEST_NUMBER = 64  # characters
+MOST_TEXT = 1 << 24  # bytes of JSON: what we write ourselves has thousands
+
+
+class BadField(ValueError):
+    """A value from a file that cannot be what it should be."""
+
+
+def as_number(value: Any, low: float = -LARGEST, high: float = LARGEST) -> float:
+    """Take a finite number, also as text or as an array of one, within these bounds."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = _as_item(value)
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise BadField(f"{type(value).__name__}, expected a number")
+    if isinstance(value, str) and len(value) > LONGEST_NUMBER:
+        raise BadField("a text of many characters, expected a number")
+    try:
+        number = float(value)
+    except (ValueError, OverflowError) as error:
+        raise BadField("not a number") from error
+    if not math.isfinite(number) or not low <= number <= high:
+        raise BadField(f"{number:g}, expected {low:g} to {high:g}")
+    return number
+
+
+def as_whole(value: Any, low: int, high: int) -> int:
+    """Take a whole number within these bounds."""
+    number = as_number(value, low, high)
+    if number != int(number):
+        raise BadField(f"{number:g}, expected a whole number")
+    return int(number)
+
+
+def as_numbers(
+    value: Any, count: int, low: float = -LARGEST, high: float = LARGEST
+) -> tuple[float, ...]:
+    """Take so many numbers, as a list or an array."""
+    if isinstance(value, np.ndarray):
+        if value.shape != (count,) or value.dtype.kind not in "iuf":
+            raise BadField(f"{value.dtype} of shape {value.shape}, expected {count} numbers")
+        value = value.tolist()
+    if not isinstance(value, list | tuple) or len(value) != count:
+        raise BadField(f"expected {count} numbers")
+    return tuple(as_number(item, low, high) for item in value)
+
+
+def as_range(value: Any) -> Range:
+    """Take the lowest and the highest disparity [px]."""
+    low, high = as_numbers(value, 2, -LARGEST_DISPARITY, LARGEST_DISPARITY)
+    if low > high:
+        raise BadField(f"from {low:g} to {high:g}, expected the lower number first")
+    return low, high
+
+
+def as_camera(value: Any) -> Camera:
+    """Take baseline, focal length, sensor and focus distance [mm]; of a cut-out, also its place."""
+    numbers = as_numbers(value, 6 if _length(value) == 6 else 4)
+    if min(numbers[:3]) <= 0 or numbers[3] < 0:
+        raise BadField("a camera with lengths of 0 or less")
+    return Camera(*numbers)
+
+
+def _length(value: Any) -> int:
+    """Number of items of a list or an array of one axis; else 0."""
+    if isinstance(value, np.ndarray):
+        return value.size if value.ndim == 1 else 0
+    return len(value) if isinstance(value, list | tuple) else 0
+
+
+def parse_json(data: bytes | str) -> Any:
+    """Read JSON; what is not, or nests too deeply, is a `BadField`."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise BadField("not readable as JSON") from error
+
+
+def _as_item(value: Any) -> Any:
+    if value.size != 1 or value.dtype.kind not in "iuf":
+        raise BadField(f"{value.dtype} of shape {value.shape}, expected a number")
+    return value.item()

@@ -1,0 +1,89 @@
+"""What files that hold arrays have in common: which array is the views, and what lies beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oaccdepth.errors import InvalidLightField, UnreadableFile
+from oaccdepth.files.fields import BadField, as_camera, as_range
+from oaccdepth.files.limits import check_array
+from oaccdepth.lightfield import Array, Camera
+from oaccdepth.options import Range, ReadOptions
+
+PREFERRED = ("LF", "LF/LF", "lightField", "lightfield", "lf", "image", "views")
+OUR_AXES = "uvhwc"  # of the files that we write
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """An array of numbers in a file."""
+
+    name: str  # with its group, such as LF/LF
+    shape: tuple[int, ...]
+    is_numeric: bool
+    bytes_claimed: int
+    bytes_stored: int
+
+
+def choose_dataset(
+    path: Path, datasets: list[Dataset], options: ReadOptions, is_reversed: bool = False
+) -> Dataset:
+    """Choose the array that holds the views: by its name, or the largest one of enough axes.
+
+    `is_reversed`: a message shows the axes in MATLAB's order, the reverse of ours.
+    """
+    numeric = [dataset for dataset in datasets if dataset.is_numeric]
+    fewest_axes = 3 if options.axes else 4
+    arrays = [dataset for dataset in numeric if len(dataset.shape) >= fewest_axes]
+    for name in PREFERRED:
+        for dataset in arrays:
+            if dataset.name == name:
+                return dataset
+    fives = [dataset for dataset in arrays if len(dataset.shape) == 5]
+    if fives or arrays:
+        return max(fives or arrays, key=lambda dataset: dataset.bytes_claimed)
+    held = ", ".join(
+        f"{dataset.name} "
+        + (" x ".join(map(str, dataset.shape[:: -1 if is_reversed else 1])) or "scalar")
+        for dataset in numeric[:3]
+    )
+    raise InvalidLightField(
+        f"{path}: holds no light field ({held or 'no arrays of numbers'}). "
+        "Expected an array of views, such as LF of 9 x 9 x 512 x 512 x 3."
+    )
+
+
+def check_storage(path: Path, dataset: Dataset) -> None:
+    """Refuse an array that claims far more than the file holds; before any part of it is read."""
+    check_array(path, dataset.name, dataset.bytes_claimed, dataset.bytes_stored)
+
+
+def parse_extras(
+    path: Path, camera: Any | None, disparity_range: Any | None
+) -> tuple[Camera | None, Range | None]:
+    """Camera and disparity range as our files hold them: four numbers, and two."""
+    try:
+        return (
+            None if camera is None else as_camera(camera),
+            None if disparity_range is None else as_range(disparity_range),
+        )
+    except BadField as error:
+        raise UnreadableFile(
+            f"{path}: camera or disparity range is damaged ({error}). Export it again."
+        ) from error
+
+
+def add_alpha(view: Array, valid: Array) -> Array:
+    """Append a validity, one value or (h, w), to a view (h, w, c) as alpha: 1 or 0."""
+    alpha = np.empty((*view.shape[:2], 1), dtype=view.dtype)
+    try:
+        alpha[...] = valid[..., None] if valid.ndim else valid
+    except (ValueError, TypeError) as error:
+        raise InvalidLightField(
+            f"the mask has shape {valid.shape}, the views {view.shape[:2]}. Export them again."
+        ) from error
+    return np.concatenate([view, alpha], axis=2)

@@ -1,0 +1,395 @@
+"""Files made to hang, to fill the memory, to reach other files or to start other programs."""
+
+from __future__ import annotations
+
+import io
+import os
+import resource
+import signal
+import socket
+import struct
+import zipfile
+import zlib
+
+import h5py
+import lightfield_files as files
+import numpy as np
+import pytest
+from PIL import Image
+from trouble import run_child
+
+from oaccdepth import readers
+from oaccdepth.batch.job import fingerprint
+from oaccdepth.errors import OaccDepthError, UnreadableFile
+from oaccdepth.files.atomic import remove_leftovers
+from oaccdepth.files.limits import COMPRESSION, FREE_BYTES, MOST_BYTES, allowed
+from oaccdepth.lightfield import Camera, LightField
+from oaccdepth.options import ReadOptions
+from oaccdepth.readers import png
+from oaccdepth.readers.decoding import decode
+from oaccdepth.writers.scenes import write_light_field
+
+VIEWS, TRUTH = files.render((3, 3), (12, 16))
+OURS = LightField(
+    VIEWS, np.eye(3, dtype=bool), camera=Camera(1.0, 2.0, 3.0, 4.0), disparity_range=(-1.0, 1.0)
+)
+
+
+@pytest.fixture
+def soon():
+    """What waits for ever fails instead."""
+
+    def fail(*_):
+        raise AssertionError("it hangs")
+
+    previous = signal.signal(signal.SIGALRM, fail)
+    signal.setitimer(signal.ITIMER_REAL, 300)  # the machine may be busy
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, previous)
+
+
+def make_special(kind, path):
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "socket":
+        here = os.getcwd()
+        os.chdir(path.parent)  # a socket's whole path must be short
+        try:
+            with socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(path.name)
+        finally:
+            os.chdir(here)
+    else:
+        path.symlink_to("/dev/zero")
+
+
+def try_everything(path):
+    for attempt in (
+        lambda: readers.read(path),
+        lambda: readers.read(path, ReadOptions(views=(3, 3), pattern=r"(\d+)")),
+        lambda: readers.read_ground_truth(path),
+        lambda: readers.find(path),
+        lambda: readers.find(path.parent),
+    ):
+        try:
+            attempt()
+        except OaccDepthError as error:
+            assert "\n" not in str(error)
+
+
+NAMES = [
+    "input_Cam004.png",
+    "input_Cam004.tif",
+    "parameters.cfg",
+    "gt_disp_lowres.pfm",
+    "disparity.npy",
+    "lf.h5",
+    "a.mat",
+    "a.npz",
+    "a.npy",
+    "a_eslf.png",
+    "a.lfp",
+    "a_qs8x6a0.75.png",
+]
+
+
+@pytest.mark.parametrize("kind", ["fifo", "socket", "device"])
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_only_regular_files_are_opened(soon, tmp_path, kind, is_linked):
+    """Named like a view, a container or parameters.cfg, also behind a link: nobody waits."""
+    for name in NAMES:
+        scene = tmp_path / name.replace(".", "_") / "scene"
+        files.hci(scene, VIEWS, TRUTH)
+        (scene / name).unlink(missing_ok=True)
+        make_special(kind, tmp_path / "special" if is_linked else scene / name)
+        if is_linked:
+            (scene / name).symlink_to(tmp_path / "special")
+        try_everything(scene)
+        try_everything(scene / name)
+        if is_linked:
+            (tmp_path / "special").unlink()
+
+
+def test_a_pipe_is_named_as_such(soon, tmp_path):
+    os.mkfifo(tmp_path / "view.png")
+    with pytest.raises(UnreadableFile) as caught:
+        decode(tmp_path / "view.png")
+    assert str(caught.value) == (
+        f"{tmp_path / 'view.png'}: is a named pipe, expected a regular file."
+    )
+
+
+@pytest.fixture
+def deep(tmp_path):
+    """1100 folders in one another; taken away again, which pytest itself cannot do."""
+    here, top = os.getcwd(), tmp_path / "deep"
+    top.mkdir()
+    try:
+        os.chdir(top)
+        for _ in range(1100):
+            os.mkdir("d")
+            os.chdir("d")
+        os.chdir(here)
+        yield top
+    finally:
+        os.chdir(here)
+        while (top / "d").exists():
+            if (top / "d" / "d").exists():
+                os.rename(top / "d" / "d", top / "e")
+            os.rmdir(top / "d")
+            if (top / "e").exists():
+                os.rename(top / "e", top / "d")
+
+
+def test_deep_folders_and_loops_of_links(soon, deep):
+    (deep / "loop").symlink_to("loop")
+    (deep / "round").symlink_to(".")
+    (deep / "gone.npy").symlink_to("nowhere")
+    files.hci(deep / "scene", VIEWS, TRUTH)
+    assert readers.find(deep) == [deep / "scene"]
+    try_everything(deep)
+    remove_leftovers(deep)
+    assert len(fingerprint(deep, deep / "out")) == 64
+
+
+# Formats that nobody asked for.
+
+
+def test_pillow_decodes_documented_formats_only(tmp_path, monkeypatch):
+    from PIL import EpsImagePlugin
+
+    def started(*_, **__):
+        raise AssertionError("Ghostscript")
+
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", started)
+    picture = Image.fromarray(VIEWS[0, 0])
+    for kind in ("EPS", "ICO", "GIF", "PPM", "PCX", "TGA", "ICNS", "JPEG2000"):
+        path = tmp_path / f"{kind}.png"
+        picture.save(path, format=kind)
+        with pytest.raises(UnreadableFile, match="damaged or not a picture"):
+            decode(path)
+
+
+def chunk(kind, content):
+    data = struct.pack(">I", len(content)) + kind + content
+    return data + struct.pack(">I", zlib.crc32(kind + content))
+
+
+def small_png(*before, depth=8, rows=None):
+    header = struct.pack(">IIBBBBB", 4, 3, depth, 0, 0, 0, 0)
+    rows = b"".join(b"\0" + bytes(4 * depth // 8) for _ in range(3)) if rows is None else rows
+    parts = [chunk(b"IHDR", header), *before, chunk(b"IDAT", zlib.compress(rows))]
+    return png.SIGNATURE + b"".join(parts) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize("depth", [8, 16])
+def test_a_second_header_does_not_count(tmp_path, depth):
+    large = struct.pack(">IIBBBBB", 30000, 30000, depth, 0, 0, 0, 0)
+    (tmp_path / "a.png").write_bytes(small_png(chunk(b"IHDR", large), depth=depth))
+    with pytest.raises(UnreadableFile, match="damaged or not a picture"):
+        decode(tmp_path / "a.png")
+
+
+NOISY = {
+    "profile": small_png(chunk(b"iCCP", b"x\0\0" + zlib.compress(b"no profile")), depth=16),
+    "gamma": small_png(chunk(b"gAMA", b"\0\0\0\0"), depth=16),
+    "physical size": small_png(chunk(b"pHYs", b"abc"), depth=16),
+    "unknown chunk": small_png(chunk(b"abcd", b"x"), depth=16),
+    "filter": small_png(depth=16, rows=b"\x09" + bytes(26)),
+    "too many rows": small_png(depth=16, rows=bytes(900)),
+    "too few rows": small_png(depth=16, rows=bytes(9)),
+    "no rows": small_png(depth=16, rows=b""),
+    "more after the rows": small_png(depth=16).replace(
+        chunk(b"IEND", b""), chunk(b"IDAT", b"more") + chunk(b"IEND", b"")
+    ),
+    "palette of 16 bits": small_png(depth=16).replace(
+        chunk(b"IHDR", struct.pack(">IIBBBBB", 4, 3, 16, 0, 0, 0, 0)),
+        chunk(b"IHDR", struct.pack(">IIBBBBB", 4, 3, 16, 3, 0, 0, 0)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOISY)
+def test_no_library_talks_to_the_terminal(tmp_path, capfd, name):
+    (tmp_path / "a.png").write_bytes(NOISY[name])
+    try:
+        assert decode(tmp_path / "a.png").shape == (3, 4)
+        assert name in ("profile", "gamma", "physical size", "unknown chunk")
+    except UnreadableFile as error:
+        assert str(error).endswith("damaged or not a picture. Copy or export it again.")
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("size", [(1, 1), (2, 7), (5, 3), (20, 33)])
+def test_interlaced_pictures_of_16_bits(tmp_path, size):
+    """Every pass of Adam7, checked against OpenCV's own reading of the same rows."""
+    height, width = size
+    values = np.arange(height * width, dtype=np.uint16).reshape(size) * 257
+    rows = b""
+    for row, column, row_step, column_step in png.ADAM7:
+        part = values[row::row_step, column::column_step]
+        if part.size:
+            rows += b"".join(b"\0" + line.astype(">u2").tobytes() for line in part)
+    header = struct.pack(">IIBBBBB", width, height, 16, 0, 0, 0, 1)
+    parts = [chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b"")]
+    (tmp_path / "a.png").write_bytes(png.SIGNATURE + b"".join(parts))
+    assert np.array_equal(decode(tmp_path / "a.png"), values)
+
+
+# Memory.
+
+
+def test_one_budget():
+    assert allowed(0) == allowed(1000) == FREE_BYTES
+    assert allowed(10 << 20) == COMPRESSION * (10 << 20)
+    assert allowed(1 << 40) == MOST_BYTES
+
+
+def grown(act):
+    """MiB by which a process grows while it does this."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    act()
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
+
+
+def assert_modest(path):
+    def act():
+        assert grown(lambda: try_everything(path)) < 700
+
+    assert run_child(act) == 0
+
+
+def element(kind, content):
+    return struct.pack("<II", kind, len(content)) + content + bytes(-len(content) % 8)
+
+
+def packed_matrix(head, zeros_after):
+    """A compressed MATLAB variable: a struct's head, and then nothing but zeros."""
+    packer = zlib.compressobj(1)
+    size = len(head) + zeros_after
+    parts = [packer.compress(struct.pack("<II", 14, min(size, 2**32 - 1)) + head)]
+    parts += [packer.compress(bytes(1 << 20)) for _ in range(zeros_after >> 20)]
+    content = b"".join(parts) + packer.flush()
+    return struct.pack("<II", 15, len(content)) + content
+
+
+STRUCT_HEAD = (
+    element(6, struct.pack("<II", 2, 0)) + element(5, struct.pack("<ii", 1, 1)) + element(1, b"LF")
+)
+
+
+@pytest.mark.parametrize("count, size", [(1, 200), (1, 1500), (12, 200)])
+def test_a_matlab_struct_of_zeros(tmp_path, count, size):
+    """200 MiB are within the budget, but name no 200 million fields; many of them are not."""
+    names = element(5, struct.pack("<i", 1)) + struct.pack("<II", 1, size << 20)
+    variable = packed_matrix(STRUCT_HEAD + names, size << 20)
+    start = b"MATLAB 5.0".ljust(124) + b"\0\1IM"
+    (tmp_path / "a.mat").write_bytes(start + count * variable)
+    assert_modest(tmp_path / "a.mat")
+
+
+def test_a_matlab_array_of_very_many_axes(tmp_path):
+    head = element(6, struct.pack("<II", 6, 0)) + struct.pack("<II", 5, 200 << 20)
+    start = b"MATLAB 5.0".ljust(124) + b"\0\1IM"
+    (tmp_path / "a.mat").write_bytes(start + packed_matrix(head, 200 << 20))
+    assert_modest(tmp_path / "a.mat")
+
+
+@pytest.mark.parametrize("name", ["valid", "camera", "disparity_range", "disparity", "views"])
+def test_members_of_our_archives_are_checked(tmp_path, name):
+    arrays = {"views": VIEWS, "written_by_oaccdepth": np.array(1), "disparity": TRUTH}
+    path = tmp_path / "a.npz"
+    np.savez(path, **{key: value for key, value in arrays.items() if key != name})
+    header = io.BytesIO()
+    shape = (3, 3, 1 << 15, 1 << 15) if name == "valid" else (1 << 15, 1 << 18)
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "|u1", "fortran_order": False, "shape": shape}
+    )
+    with (
+        zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive,
+        archive.open(f"{name}.npy", "w", force_zip64=True) as member,
+    ):
+        member.write(header.getvalue())
+        for _ in range(400):
+            member.write(bytes(1 << 20))
+    assert_modest(path)
+    with pytest.raises(OaccDepthError):
+        readers.read_ground_truth(path)
+
+
+def test_a_header_that_never_ends(tmp_path):
+    path = tmp_path / "a.npz"
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("views.npy", "w", force_zip64=True) as member,
+    ):
+        member.write(b"\x93NUMPY\2\0" + struct.pack("<I", 2**31))
+        for _ in range(800):
+            member.write(b" " * (1 << 20))
+    assert_modest(path)
+
+
+@pytest.mark.parametrize("name", ["LF", "valid", "disp_lowres"])
+def test_arrays_of_our_hdf5_files_are_checked(tmp_path, name):
+    path = tmp_path / "a.h5"
+    write_light_field(OURS, path, truth=TRUTH)
+    with h5py.File(path, "a") as file:
+        del file[name]
+        shape = (3, 3, 1 << 15, 1 << 15) if name != "disp_lowres" else (1 << 15, 1 << 17)
+        file.create_dataset(name, shape, "u1", chunks=True, compression="gzip")
+    with pytest.raises(UnreadableFile, match=f"{name} claims [0-9]+ bytes and holds 0"):
+        readers.read(path)
+        readers.read_ground_truth(path)
+
+
+def test_a_small_array_in_a_huge_chunk(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        shape = (3, 3, 12, 16, 3)
+        data = file.create_dataset(
+            "LF", shape, "u1", maxshape=(None,) * 5, chunks=(3, 3, 1 << 11, 1 << 13, 3),
+            compression="gzip",
+        )  # fmt: skip
+        data[:] = VIEWS
+    with pytest.raises(UnreadableFile, match="LF claims 452984832 bytes and holds"):
+        readers.read(tmp_path / "a.h5")
+
+
+# Other files.
+
+
+def test_hdf5_links_to_other_files_are_not_followed(tmp_path, soon):
+    write_light_field(OURS, tmp_path / "other.h5")
+    os.mkfifo(tmp_path / "pipe.h5")
+    for number, name in enumerate(("other.h5", "pipe.h5", "nowhere.h5")):
+        path = tmp_path / f"{number}.h5"
+        with h5py.File(path, "w") as file:
+            file["LF"] = h5py.ExternalLink(name, "/LF")
+        with pytest.raises(UnreadableFile) as caught:
+            readers.read(path)
+        assert str(caught.value) == (
+            f"{path}: LF lies in another file ({name}), which is not followed. "
+            "Copy the array into this file."
+        )
+
+
+def test_hdf5_storage_in_other_files_is_not_read(tmp_path):
+    (tmp_path / "secret").write_bytes(bytes(VIEWS.size))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("LF", VIEWS.shape, "u1", external=[("secret", 0, VIEWS.size)])
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        layout = h5py.VirtualLayout(VIEWS.shape, "u1")
+        layout[:] = h5py.VirtualSource(tmp_path / "c.h5", "LF", VIEWS.shape)
+        file.create_virtual_dataset("LF", layout)
+    for name in ("a", "b"):
+        with pytest.raises(UnreadableFile, match="LF lies in another file"):
+            readers.read(tmp_path / f"{name}.h5")
+
+
+def test_hdf5_links_within_a_file(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["data/LF"] = VIEWS
+        file["LF"] = h5py.SoftLink("/data/LF")
+        file["gone"] = h5py.SoftLink("/nowhere")
+        file["other"] = h5py.SoftLink("/outside/LF")
+    assert np.array_equal(readers.read(tmp_path / "a.h5").views, VIEWS)
