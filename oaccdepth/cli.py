@@ -6,14 +6,14 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-import typer.core
 
+from oaccdepth.commands.shared.help import Command, Group
 from oaccdepth.errors import OaccDepthError
 from oaccdepth.files.signals import exit_code, stop_cleanly
 from oaccdepth.version import __version__
 
-# In the order of the help page. A command's module offers `register(app)`, and imports what is
-# heavy only inside the command, so that `--help` answers at once.
+# In the order of the help page. A command is a function, named as its module, that imports what is
+# heavy only when it is called, so that `--help` answers at once; `weights` is a group of commands.
 COMMANDS = (
     "estimate",
     "masks",
@@ -34,7 +34,7 @@ COMMANDS = (
 )
 
 
-class Commands(typer.core.TyperGroup):
+class Commands(Group):
     """Turn errors that a user can cause into one line and exit code 1."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -53,6 +53,7 @@ app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -75,14 +76,18 @@ def oaccdepth(
 ) -> None:
     """Disparity maps and occlusion masks from light fields.
 
-    Try it without any data:  oaccdepth demo
-
-    On your own light field:  oaccdepth estimate FOLDER -o OUT
+    For example:
+      oaccdepth demo
+      oaccdepth estimate FOLDER -o OUT
     """
 
 
 for _name in COMMANDS:
-    import_module(f"oaccdepth.commands.{_name}").register(app)
+    _command = getattr(import_module(f"oaccdepth.commands.{_name}"), _name)
+    if isinstance(_command, typer.Typer):
+        app.add_typer(_command, name=_name)
+    else:
+        app.command(cls=Command)(_command)
 
 
 def main() -> None:

@@ -1,15 +1,14 @@
-"""`oaccdepth benchmark`: how long the networks take here, stage by stage."""
+"""`oaccdepth benchmark`: the time and memory that the networks take here, stage by stage."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from oaccdepth.commands.shared import AsJson, Quiet, progress_bar, results
+from oaccdepth.commands.shared import AsJson, Quiet, print_json, progress_bar, tables
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.options import EstimateOptions
 
@@ -19,27 +18,27 @@ if TYPE_CHECKING:
 PRESETS = ("fast", "paper")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(benchmark)
-
-
 @takes(estimating=(EstimateOptions, "device"))
 def benchmark(
     preset: Annotated[
         list[str] | None,
-        typer.Option("--preset", metavar="NAME", help="fast or paper; both if not given."),
+        typer.Option("--preset", metavar="NAME", help="fast or paper. Default: both."),
     ] = None,
-    size: Annotated[int, typer.Option("--size", min=32, help="Side of the views in px.")] = 512,
+    size: Annotated[
+        int, typer.Option("--size", metavar="PX", min=32, help="Side of the views.")
+    ] = 512,
     as_json: AsJson = False,
     quiet: Quiet = False,
     *,
     estimating: EstimateOptions,
 ) -> None:
-    """Measure seconds and memory of every stage, and count the arithmetic.
+    """Measure the time and memory of every stage.
 
-    All presets estimate the same random light field of 9x9 views in the same run; reading and
-    writing files is not included. The paper's network takes minutes on a CPU: try --size 128 first.
+    All presets estimate the same random light field of 9x9 views in the same run, without reading
+    or writing files. The paper's network takes minutes on a CPU: try --size 128 first.
+
+    For example:
+      oaccdepth benchmark --preset fast --size 256
     """
     from oaccdepth.benchmark import compare_cost_construction, run_benchmark
 
@@ -48,15 +47,14 @@ def benchmark(
         measured = run_benchmark(presets, size, estimating.device, report)
         construction = compare_cost_construction(min(size, 128), estimating.device)
     if as_json:
-        content = {"benchmarks": [asdict(one) for one in measured], "construction": construction}
-        typer.echo(json.dumps(content, indent=2))
-        return
-    show(measured, construction)
+        print_json({"benchmarks": [asdict(one) for one in measured], "construction": construction})
+    else:
+        show(measured, construction)
 
 
 def show(measured: list[Benchmark], construction: dict[str, float]) -> None:
     """Print the tables."""
-    console = results()
+    console = tables()
     for one in measured:
         console.print(_stage_table(one))
     by_name = {one.preset: one.seconds for one in measured}

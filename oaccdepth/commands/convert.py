@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -15,9 +14,10 @@ from oaccdepth.commands.shared import (
     Quiet,
     Verbose,
     configure_logging,
+    print_json,
+    print_notes,
     progress_bar,
 )
-from oaccdepth.commands.shared.estimating import print_notes
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.options import ReadOptions
 
@@ -26,7 +26,6 @@ ConvertedTo = Annotated[
     typer.Argument(
         metavar="OUTPUT",
         help="A folder (HCI benchmark), .h5, .npz, _eslf.png (lenslet) or .png (mosaic).",
-        show_default=False,
     ),
 ]
 To = Annotated[
@@ -34,14 +33,9 @@ To = Annotated[
     typer.Option(
         "--to",
         metavar="FORMAT",
-        help="hci, h5, npz, eslf or mosaic. (default: by the name of OUTPUT)",
+        help="hci, h5, npz, eslf or mosaic. Default: by the name of OUTPUT.",
     ),
 ]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(convert)
 
 
 @takes(reading=ReadOptions)
@@ -56,9 +50,14 @@ def convert(
     *,
     reading: ReadOptions,
 ) -> None:
-    """Write a light field in another format: the views that are used, their masks, camera, truth.
+    """Convert a light field to another format.
 
-    Reading the result gives the same light field again.
+    Writes the views that are used, with their masks, camera and ground truth. Reading the result
+    gives the same light field again.
+
+    For example:
+      oaccdepth convert picture_eslf.png scenes/picture
+      oaccdepth convert scenes/town town.h5
     """
     from oaccdepth import readers
     from oaccdepth.writers import scenes
@@ -73,14 +72,15 @@ def convert(
             light_field, output, to=to, truth=truth, overwrite=overwrite
         )
     if as_json:
-        facts = {
-            "output": str(output),
-            "format": written,
-            "grid": list(light_field.grid),
-            "resolution": list(light_field.resolution),
-            "notes": list(light_field.notes),
-        }
-        typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
+        print_json(
+            {
+                "output": str(output),
+                "format": written,
+                "grid": list(light_field.grid),
+                "resolution": list(light_field.resolution),
+                "notes": list(light_field.notes),
+            }
+        )
         return
     rows, columns = light_field.grid
     height, width = light_field.resolution

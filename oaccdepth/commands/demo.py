@@ -1,8 +1,7 @@
-"""`oaccdepth demo`: everything once, on a small rendered scene whose disparity is known."""
+"""`oaccdepth demo`: try every feature on a rendered scene whose disparity is known."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,9 +16,10 @@ from oaccdepth.commands.shared import (
     Verbose,
     configure_logging,
     open_page,
+    print_json,
+    print_notes,
     progress_bar,
 )
-from oaccdepth.commands.shared.estimating import print_notes
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.options import EstimateOptions, WriteOptions
 from oaccdepth.progress import share
@@ -33,15 +33,10 @@ SCENE, MASKS = "scene", "masks"  # sub-folders
 RENDERING = 0.05  # of the time
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(demo)
-
-
 @takes(estimating=(EstimateOptions, "weights", "device"))
 def demo(
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="OUT", help="Where to write.")
+        Path, typer.Option("--output", "-o", metavar="OUT", help="Folder to write to.")
     ] = FOLDER,
     overwrite: Overwrite = False,
     opened: Open = False,
@@ -51,10 +46,13 @@ def demo(
     *,
     estimating: EstimateOptions,
 ) -> None:
-    """Try everything, without any data.
+    """Try every feature on a rendered scene.
 
-    Renders a small light field, estimates its disparity, compares it with the truth and writes all
-    kinds of output.
+    Renders a small light field, estimates its disparity, compares it with the ground truth and
+    writes every kind of output.
+
+    For example:
+      oaccdepth demo -o demo
     """
     from oaccdepth.pipeline import process
     from oaccdepth.rendering import synthetic
@@ -94,7 +92,7 @@ def demo(
     print_notes(done.notes, quiet)
     scores = _score(scene, done.result)
     if as_json:
-        typer.echo(json.dumps({"output": str(output), **scores}, indent=2))
+        print_json({"output": str(output), **scores})
     elif not quiet:
         _print_result(scores, done.result, output)
     if opened:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,13 +17,12 @@ from oaccdepth.commands.shared import (
     Quiet,
     Verbose,
     configure_logging,
-    open_page,
-    progress_bar,
-)
-from oaccdepth.commands.shared.estimating import (
     describe,
+    open_page,
+    print_json,
     print_message,
     print_notes,
+    progress_bar,
 )
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.options import EstimateOptions, ReadOptions, WriteOptions
@@ -32,17 +31,15 @@ if TYPE_CHECKING:
     from oaccdepth.disparity import DisparityMap
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(estimate)
-
-
 @takes(writing=WriteOptions, estimating=EstimateOptions, reading=ReadOptions)
 def estimate(
     path: Input,
     output: Output,
     overwrite: Overwrite = False,
     opened: Open = False,
+    preview: Annotated[
+        bool, typer.Option("--preview/--no-preview", help="Show a small picture of the result.")
+    ] = True,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -54,7 +51,12 @@ def estimate(
     """Estimate the disparity of a light field's centre view.
 
     Writes disparity.pfm, disparity.png, confidence.png and run.json to the folder OUT.
+
+    For example:
+      oaccdepth estimate scenes/town -o results/town --view
+      oaccdepth estimate picture_eslf.png -o results/picture --format ply
     """
+    from oaccdepth.commands.shared.preview import show_preview
     from oaccdepth.pipeline import process
     from oaccdepth.writers.results import RUN_FILE, VIEWER_FILE
 
@@ -65,10 +67,12 @@ def estimate(
             path, output, reading, estimating, writing, overwrite=overwrite, progress=progress
         )
     print_notes(done.notes, quiet)
+    if preview and not (quiet or as_json):
+        show_preview(done.light_field, done.result, writing)
     print_message(f"{describe(done.light_field)}; {_how_it_went(done.result)}", quiet)
     if as_json:
         content = json.loads((output / RUN_FILE).read_text(encoding="utf-8"))
-        typer.echo(json.dumps({"written": [str(file) for file in done.files], **content}, indent=2))
+        print_json({"written": [str(file) for file in done.files], **content})
     elif not quiet:
         typer.echo("\n".join(str(file) for file in done.files))
     if opened:

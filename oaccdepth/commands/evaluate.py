@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from oaccdepth.commands.shared import AsJson, configure_logging, messages, plural, results
+from oaccdepth.commands.shared import (
+    AsJson,
+    configure_logging,
+    plural,
+    print_json,
+    print_message,
+    tables,
+)
 from oaccdepth.errors import InvalidOption
 from oaccdepth.evaluation.metrics import BORDER
 
@@ -30,7 +35,6 @@ Prediction = Annotated[
     typer.Argument(
         metavar="PREDICTION",
         help="A PFM file; with --dataset, a folder of results.",
-        show_default=False,
     ),
 ]
 GroundTruth = Annotated[
@@ -43,21 +47,17 @@ Dataset = Annotated[
     Path | None,
     typer.Option("--dataset", metavar="ROOT", help="Folder of scenes with ground truth."),
 ]
-Border = Annotated[int, typer.Option("--border", min=0, help="Pixels left out on each side.")]
+Border = Annotated[
+    int, typer.Option("--border", metavar="PX", min=0, help="Pixels ignored at each side.")
+]
 ErrorMaps = Annotated[
     Path | None,
     typer.Option(
         "--error-maps",
         metavar="DIR",
-        help="Write pictures of the error there, a folder for each scene.",
-        show_default=False,
+        help="Write pictures of the error to this folder, a subfolder for each scene.",
     ),
 ]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(evaluate)
 
 
 def evaluate(
@@ -68,26 +68,31 @@ def evaluate(
     error_maps: ErrorMaps = None,
     as_json: AsJson = False,
     as_csv: Annotated[
-        bool, typer.Option("--csv", help="Print CSV, published methods too.")
+        bool, typer.Option("--csv", help="Print CSV, with the published methods.")
     ] = False,
     as_markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the tables as Markdown.")
     ] = False,
 ) -> None:
-    """Score disparity maps against ground truth, beside the published methods.
+    """Score disparity maps against ground truth and published methods.
 
-    MSE x100, BadPix (percentage of pixels off by more than 0.07, 0.03, 0.01 px) and Q25 x100 as the
-    HCI benchmark defines them; smaller is better. A prediction that is not finite counts as bad.
-    With --dataset, one that cannot be scored does not stop the others: exit code 1 at the end.
+    The scores are those of the HCI benchmark: MSE x100, BadPix (the percentage of pixels that are
+    off by more than 0.07, 0.03 or 0.01 px) and Q25 x100. Smaller is better, and a prediction that
+    is not finite counts as bad. With --dataset, a map that cannot be scored does not stop the
+    others; the exit code is 1.
+
+    For example:
+      oaccdepth evaluate results/town/disparity.pfm scenes/town
+      oaccdepth evaluate results --dataset scenes --markdown
     """
     from oaccdepth.evaluation import scores
 
     configure_logging(quiet=False, verbose=False)
     if as_json + as_csv + as_markdown > 1:
-        raise InvalidOption("--json, --csv and --markdown exclude one another: choose one.")
+        raise InvalidOption("--json, --csv and --markdown: choose one of them.")
     if (ground_truth is None) == (dataset is None):
         raise InvalidOption(
-            "evaluate needs either GROUND_TRUTH (a PFM file) or --dataset ROOT, and not both."
+            "evaluate: give either GROUND_TRUTH (a PFM file) or --dataset ROOT, and not both."
         )
     if dataset is not None:
         scored = scores.evaluate_folder(prediction, dataset, border, error_maps)
@@ -96,7 +101,7 @@ def evaluate(
         scored = scores.evaluate_files(prediction, ground_truth, border, error_maps)
 
     if as_json:
-        typer.echo(json.dumps(scores.as_json(scored, THIS_RESULT), indent=2))
+        print_json(scores.as_json(scored, THIS_RESULT))
     elif as_csv:
         typer.echo(scores.as_csv(scored, THIS_RESULT), nl=False)
     elif as_markdown:
@@ -105,23 +110,15 @@ def evaluate(
         _print_tables(scored)
     _print_what_is_missing(scored)
     if error_maps is not None:
-        messages().print(f"error maps: {escape(str(error_maps))}: {LEGEND}", soft_wrap=True)
+        print_message(f"error maps: {error_maps}: {LEGEND}")
     if scored.failed:
         raise typer.Exit(1)
-
-
-def wide_results() -> Console:
-    """Where tables go: stdout; a file has no width, so nothing is folded there."""
-    console = results()
-    if not console.is_terminal:
-        console.width = 200
-    return console
 
 
 def _print_tables(scored: Evaluation) -> None:
     from oaccdepth.evaluation import scores
 
-    console = wide_results()
+    console = tables()
     table = _table("scene", scores.TITLES)
     for score in scored.scores:
         _add_row(table, score.scene, score.values)
@@ -161,14 +158,11 @@ def _add_row(table: Table, label: str, values: Mapping[str, float | None], style
 
 
 def _print_what_is_missing(scored: Evaluation) -> None:
-    console = messages()
     for score in scored.scores:
         if score.missing:
             count = plural(score.missing, "pixel")
-            console.print(
-                f"{escape(score.scene)}: {count} without a finite prediction, counted as bad."
-            )
+            print_message(f"{score.scene}: {count} without a finite prediction, counted as bad.")
     if scored.without_prediction:
-        console.print(f"no prediction for: {escape(', '.join(scored.without_prediction))}")
+        print_message(f"no prediction for: {', '.join(scored.without_prediction)}")
     if scored.failed:
-        console.print(f"not scored: {escape(', '.join(scored.failed))}")
+        print_message(f"not scored: {', '.join(scored.failed)}")

@@ -13,9 +13,9 @@ from oaccdepth.commands.shared import (
     Quiet,
     Verbose,
     configure_logging,
+    print_notes,
     progress_bar,
 )
-from oaccdepth.commands.shared.estimating import print_notes
 from oaccdepth.commands.shared.looking import (
     LightFieldPath,
     Loading,
@@ -32,9 +32,8 @@ PanelNames = Annotated[
     typer.Option(
         "--panel",
         metavar="NAME",
-        help="view, disparity, confidence, masks, truth, error or passes; repeat for more. "
-        "Default: all that there is.",
-        show_default=False,
+        help="view, disparity, confidence, masks, truth, error or passes. Repeat for more. "
+        "Default: every panel for which there is data.",
     ),
 ]
 Animation = Annotated[
@@ -42,8 +41,7 @@ Animation = Annotated[
     typer.Option(
         "--animate",
         metavar="parallax|refocus",
-        help="An animation instead: a trip through the views, or of the focus.",
-        show_default=False,
+        help="Make an animation that moves through the views, or the focus through the scene.",
     ),
 ]
 FigureFile = Annotated[
@@ -53,27 +51,22 @@ FigureFile = Annotated[
         "-o",
         metavar="FILE",
         help="A .png or .pdf; with --animate a .gif or .mp4.",
-        show_default=False,
     ),
 ]
 Columns = Annotated[
     int | None,
-    typer.Option("--columns", min=1, help="Panels in a row.", show_default=False),
+    typer.Option("--columns", metavar="N", min=1, help="Panels per row."),
 ]
 PanelWidth = Annotated[
     int, typer.Option("--panel-width", metavar="PX", min=64, help="Width of a panel.")
 ]
 EndsOfErrors = Annotated[
-    float, typer.Option("--error-range", metavar="PX", help="Error at the ends of its colours.")
+    float, typer.Option("--error-range", metavar="PX", help="Error at the ends of its colour bar.")
 ]
 FramesPerSecond = Annotated[
-    float, typer.Option("--fps", min=1, max=60, help="Speed of the animation.")
+    float,
+    typer.Option("--fps", metavar="N", min=1, max=60, help="Frames of the animation per second."),
 ]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(figure)
 
 
 @takes(
@@ -99,9 +92,13 @@ def figure(
     estimating: EstimateOptions,
     reading: ReadOptions,
 ) -> None:
-    """Make a figure: view, disparity, confidence, masks and error, with colour bars.
+    """Make a figure for a paper, or an animation.
 
-    With --animate, make an animation instead.
+    A figure shows view, disparity, confidence, masks and error side by side, with colour bars.
+
+    For example:
+      oaccdepth figure results/town -o town.pdf --panel view --panel disparity
+      oaccdepth figure scenes/town -o town.gif --animate parallax
     """
     configure_logging(quiet, verbose)
     _check_ending(output, animate)

@@ -1,22 +1,18 @@
-"""`oaccdepth formats`: what is recognised, by what sign, and the extra that it needs."""
+"""`oaccdepth formats`: which formats are read and written, and how each is recognised."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-import typer
-
-from oaccdepth.commands.shared import AsJson, results
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(formats)
+from oaccdepth.commands.shared import AsJson, print_json, tables
 
 
 def formats(as_json: AsJson = False) -> None:
-    """List the light-field formats that are recognised, and those that can be written."""
+    """List the light-field formats that can be read and written.
+
+    For example:
+      oaccdepth formats
+    """
     from oaccdepth import readers
     from oaccdepth.writers import scenes
 
@@ -27,10 +23,9 @@ def formats(as_json: AsJson = False) -> None:
     refused = [{"format": reader.NAME, "recognised_by": reader.SIGN} for reader in readers.REFUSED]
     written = [{"format": name, "as": text} for name, text in scenes.FORMATS.items()]
     if as_json:
-        facts = {"read": read, "refused": refused, "written": written}
-        typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
-        return
-    _print_table(read, refused, written)
+        print_json({"read": read, "refused": refused, "written": written})
+    else:
+        _print_table(read, refused, written)
 
 
 def _print_table(
@@ -49,4 +44,4 @@ def _print_table(
         table.add_row("refused", row["format"], row["recognised_by"], "")
     for row in written:
         table.add_row("written", row["format"], row["as"], "")
-    results().print(table)
+    tables().print(table)

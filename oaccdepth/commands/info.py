@@ -1,8 +1,7 @@
-"""`oaccdepth info`: what a light field is, and what estimating its disparity would take."""
+"""`oaccdepth info`: what a light field is, and the time and memory that `estimate` needs."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from oaccdepth.commands.shared import (
     Verbose,
     configure_logging,
     plural,
+    print_json,
     progress_bar,
 )
 from oaccdepth.commands.shared.nesting import takes
@@ -33,11 +33,6 @@ RANGE_SOURCES = {
 }
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(info)
-
-
 @takes(estimating=(EstimateOptions, "weights", "device"), reading=ReadOptions)
 def info(
     path: Input,
@@ -48,7 +43,11 @@ def info(
     estimating: EstimateOptions,
     reading: ReadOptions,
 ) -> None:
-    """Say what a light field is, by what it was recognised, and what `estimate` would take."""
+    """Describe a light field, and the time and memory that `estimate` needs.
+
+    For example:
+      oaccdepth info scenes/town
+    """
     from oaccdepth import readers
     from oaccdepth.estimation import inference
 
@@ -61,7 +60,7 @@ def info(
         facts = _describe(light_field)
         facts |= _plan(light_field, estimating, network)
     if as_json:
-        typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
+        print_json(facts)
     else:
         for name, text in _lines(facts):
             typer.echo(f"{name:<14}{text}".rstrip())

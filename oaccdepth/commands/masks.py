@@ -17,13 +17,12 @@ from oaccdepth.commands.shared import (
     Quiet,
     Verbose,
     configure_logging,
-    plural,
-    progress_bar,
-)
-from oaccdepth.commands.shared.estimating import (
     describe,
+    plural,
+    print_json,
     print_message,
     print_notes,
+    progress_bar,
 )
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.errors import InvalidOption
@@ -37,11 +36,6 @@ if TYPE_CHECKING:
     Masks = tuple[dict[str, FloatArray], Provenance]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(masks)
-
-
 @takes(estimating=EstimateOptions, reading=ReadOptions)
 def masks(
     path: Input,
@@ -52,11 +46,11 @@ def masks(
         typer.Option(
             "--disparity",
             metavar="FILE.pfm",
-            help="Masks that this disparity map implies (ground truth, say); nothing is estimated.",
+            help="Compute the masks from this disparity map instead of estimating one.",
         ),
     ] = None,
     all_passes: Annotated[
-        bool, typer.Option("--all-passes", help="Masks of every pass: pass_1, pass_2, ...")
+        bool, typer.Option("--all-passes", help="Write the masks of every pass: pass_1, ...")
     ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -67,15 +61,18 @@ def masks(
 ) -> None:
     """Show which views see each point of the centre view.
 
-    Writes a picture per view (white: seen, black: hidden, outside or missing), a contact sheet of
-    all of them, visibility.png (mean over the views) and masks.npz to the folder OUT.
+    Writes one picture per view (white: visible, black: hidden, outside or missing), a contact
+    sheet of all of them, visibility.png (the mean over the views) and masks.npz to the folder OUT.
+
+    For example:
+      oaccdepth masks scenes/town -o results/town-masks
     """
     from oaccdepth.pipeline import read
     from oaccdepth.writers.masks import prepare_masks, write_masks
 
     configure_logging(quiet, verbose)
     if disparity is not None and all_passes:
-        raise InvalidOption("--all-passes and --disparity exclude one another: choose one.")
+        raise InvalidOption("--all-passes and --disparity: choose one of them.")
     options = replace(estimating, keep_masks=True, keep_passes=all_passes)
     light_field = read(path, reading)
     with progress_bar(quiet) as progress:
@@ -90,7 +87,7 @@ def masks(
     print_message(describe(light_field), quiet)
     if as_json:
         content = json.loads(written[-1].read_text(encoding="utf-8"))
-        typer.echo(json.dumps({"written": [str(file) for file in written], **content}, indent=2))
+        print_json({"written": [str(file) for file in written], **content})
     elif not quiet:
         typer.echo(f"{output}: {plural(len(written), 'file')}")
         for name, values in passes.items():

@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oaccdepth.commands.shared import Input, Overwrite, Quiet, Verbose, configure_logging
-from oaccdepth.commands.shared.estimating import print_notes
+from oaccdepth.commands.shared import (
+    Input,
+    Overwrite,
+    Quiet,
+    Verbose,
+    configure_logging,
+    print_notes,
+)
 from oaccdepth.commands.shared.looking import check_output
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.errors import InvalidOption
@@ -22,15 +28,14 @@ if TYPE_CHECKING:
 MASK_DECAY = 8.0
 PictureFile = Annotated[
     Path,
-    typer.Option("--output", "-o", metavar="PICTURE.png", help="The picture.", show_default=False),
+    typer.Option("--output", "-o", metavar="PICTURE.png", help="The picture."),
 ]
 FocusedDisparity = Annotated[
     float | None,
     typer.Option(
         "--disparity",
         metavar="PX",
-        help="What is to be sharp: a disparity in px; nearer is larger.",
-        show_default=False,
+        help="Disparity in px that is in focus; nearer is larger.",
     ),
 ]
 DisparityFile = Annotated[
@@ -38,8 +43,7 @@ DisparityFile = Annotated[
     typer.Option(
         "--all-in-focus",
         metavar="FILE.pfm",
-        help="Make everything sharp, with this disparity map; less noisy than one view.",
-        show_default=False,
+        help="Make everything sharp with this disparity map; less noisy than a single view.",
     ),
 ]
 Aperture = Annotated[
@@ -48,14 +52,8 @@ Aperture = Annotated[
         "--aperture",
         metavar="STEPS",
         help="Radius of the lens in view steps. Default: all views.",
-        show_default=False,
     ),
 ]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(refocus)
 
 
 @takes(reading=ReadOptions)
@@ -71,9 +69,13 @@ def refocus(
     *,
     reading: ReadOptions,
 ) -> None:
-    """Focus a light field after it was taken.
+    """Refocus a light field.
 
-    Give one of --disparity and --all-in-focus.
+    Give either --disparity or --all-in-focus.
+
+    For example:
+      oaccdepth refocus scenes/town -o near.png --disparity 1.2
+      oaccdepth refocus scenes/town -o sharp.png --all-in-focus town/disparity.pfm
     """
     from oaccdepth import readers
     from oaccdepth.files.pfm import read_pfm

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from oaccdepth.commands.shared import AsJson, Overwrite
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(submission)
+from oaccdepth.commands.shared import AsJson, Overwrite, print_json
 
 
 def submission(
     results: Annotated[
         Path,
-        typer.Argument(metavar="OUT", help="Folder that `batch` has written.", show_default=False),
+        typer.Argument(metavar="OUT", help="Folder written by `batch`."),
     ],
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="ZIP", help="File to write.", show_default=False),
+        typer.Option("--output", "-o", metavar="ZIP", help="File to write."),
     ],
     runtime: Annotated[
         float | None,
@@ -31,7 +25,7 @@ def submission(
             "--runtime",
             metavar="SECONDS",
             min=0.0,
-            help="For scenes whose run.json does not say it.",
+            help="Runtime of scenes whose run.json does not have it.",
             show_default=False,
         ),
     ] = None,
@@ -40,13 +34,16 @@ def submission(
 ) -> None:
     """Pack results for the HCI 4D light field benchmark.
 
-    Checks that all twelve scenes are there, 512x512 and finite; writes disp_maps/SCENE.pfm and
-    runtimes/SCENE.txt into one zip file, ready to be handed in at lightfield-analysis.net.
+    Checks that all twelve scenes are there, 512x512 px and finite. Writes disp_maps/SCENE.pfm and
+    runtimes/SCENE.txt to one zip file, ready to upload to lightfield-analysis.net.
+
+    For example:
+      oaccdepth submission results -o submission.zip
     """
     from oaccdepth.evaluation.submission import write_submission
 
     runtimes = write_submission(results, output, runtime=runtime, overwrite=overwrite)
     if as_json:
-        typer.echo(json.dumps({"written": str(output), "runtimes": runtimes}, indent=2))
+        print_json({"written": str(output), "runtimes": runtimes})
     else:
         typer.echo(str(output))

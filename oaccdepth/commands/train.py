@@ -3,49 +3,43 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from oaccdepth.commands.shared import Quiet, Verbose, configure_logging, messages
+from oaccdepth.commands.shared import (
+    Quiet,
+    Verbose,
+    bar_on_terminal,
+    configure_logging,
+    print_message,
+)
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.options import EstimateOptions, TrainOptions
 
-Report = Callable[[dict[str, float]], None]
+if TYPE_CHECKING:
+    from oaccdepth.commands.shared.progress import Bar
 
 EVERY = 50  # steps between plain lines
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(train)
+Data = Annotated[
+    Path,
+    typer.Argument(metavar="DATA", help="Folder of scenes in the HCI layout, with ground truth."),
+]
+Run = Annotated[Path, typer.Option("--output", "-o", metavar="RUN", help="Where to keep the run.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue a run that was stopped.")]
+Validation = Annotated[
+    Path | None,
+    typer.Option(metavar="DATA", help="Scenes to score on; the best weights are kept."),
+]
 
 
 @takes(options=TrainOptions, estimating=(EstimateOptions, "device"))
 def train(
-    data: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DATA",
-            help="Folder of scenes in the HCI layout, with ground truth.",
-            show_default=False,
-        ),
-    ],
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="RUN", help="Folder of the run.", show_default=False
-        ),
-    ],
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run.")] = False,
-    validation: Annotated[
-        Path | None,
-        typer.Option(metavar="DATA", help="Scenes to score on; the best weights are kept."),
-    ] = None,
+    data: Data,
+    output: Run,
+    resume: Resume = False,
+    validation: Validation = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     *,
@@ -54,14 +48,19 @@ def train(
 ) -> None:
     """Train a network on scenes with ground truth.
 
-    Stopped at any moment, even killed, a run goes on with --resume. Several processes or GPUs:
-    torchrun --nproc-per-node 2 -m oaccdepth train DATA -o RUN --minutes 60
+    A run that was stopped at any moment, even killed, continues with --resume. For several
+    processes or GPUs, start it with torchrun.
+
+    For example:
+      oaccdepth train scenes -o runs/first --minutes 60
+      oaccdepth train scenes -o runs/first --minutes 60 --resume
+      torchrun --nproc-per-node 2 -m oaccdepth train scenes -o runs/two --steps 5000
     """
     from oaccdepth.training import loop
 
     configure_logging(quiet, verbose)
-    is_first = os.environ.get("RANK", "0") == "0"
-    with training_bar(quiet or not is_first) as report:
+    quiet = quiet or os.environ.get("RANK", "0") != "0"  # only the first process speaks
+    with bar_on_terminal(quiet) as bar:
         progress = loop.train(
             data,
             output,
@@ -69,38 +68,23 @@ def train(
             validation=validation,
             device=estimating.device,
             resume=resume,
-            report=report,
+            report=lambda row: _show(row, bar, quiet),
         )
-    if is_first and not quiet:
-        messages().print(
-            f"{progress.step} steps in {progress.seconds / 60:.1f} minutes. "
-            f"Weights: {output / 'latest.safetensors'}"
-        )
-
-
-@contextmanager
-def training_bar(quiet: bool) -> Iterator[Report]:
-    """Loss, bad pixels, speed and time left: a bar on a terminal, a line now and then otherwise."""
-    console = messages()
-    if quiet:
-        yield lambda row: None
-    elif not console.is_terminal:
-        yield lambda row: console.print(_line(row)) if row["step"] % EVERY == 0 else None
-    else:
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-        )
-        with Progress(*columns, console=console) as bar:
-            task = bar.add_task("loading", total=1.0)
-            yield lambda row: bar.update(task, description=_line(row), completed=row["done"])
-
-
-def _line(row: dict[str, float]) -> str:
-    return (
-        f"step {row['step']:.0f}  loss {row['loss']:.3f}  L1 {row['l1']:.3f} px  "
-        f"BadPix 0.07 {row['bad']:.1f} %  {row['samples_per_second']:.1f} patches/s  "
-        f"{row['done']:.0%}"
+    print_message(
+        f"{progress.step} steps in {progress.seconds / 60:.1f} minutes. "
+        f"Weights: {output / 'latest.safetensors'}",
+        quiet,
     )
+
+
+def _show(row: dict[str, float], bar: Bar | None, quiet: bool) -> None:
+    """Show the latest numbers below the bar, or in a line now and then."""
+    text = (
+        f"step {row['step']:.0f}  loss {row['loss']:.3f}  L1 {row['l1']:.3f} px  "
+        f"BadPix 0.07 {row['bad']:.1f} %  {row['samples_per_second']:.1f} patches/s"
+    )
+    if bar is not None:
+        bar.report("training", row["done"])
+        bar.lines["numbers"] = text
+    elif row["step"] % EVERY == 0:
+        print_message(f"{text}  {row['done']:.0%}", quiet)

@@ -15,17 +15,12 @@ from oaccdepth.commands.shared import (
     Verbose,
     configure_logging,
     open_page,
+    print_notes,
     progress_bar,
 )
-from oaccdepth.commands.shared.estimating import print_notes
 from oaccdepth.commands.shared.looking import LightFieldPath, Loading, ResultOrInput, check_output
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.options import EstimateOptions, ReadOptions
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(view)
 
 
 @takes(estimating=EstimateOptions, reading=ReadOptions)
@@ -37,7 +32,7 @@ def view(
             "--output",
             "-o",
             metavar="PAGE.html",
-            help="The page. Default: view.html in the RESULT, or NAME.html here.",
+            help="Page to write. Default: view.html in the result, or NAME.html here.",
             show_default=False,
         ),
     ] = None,
@@ -50,9 +45,13 @@ def view(
     estimating: EstimateOptions,
     reading: ReadOptions,
 ) -> None:
-    """Look at a disparity map in the browser.
+    """Make an interactive page to explore a result.
 
-    Writes one HTML page with everything inside: it works from disk, without a network.
+    Writes a single HTML file that works offline.
+
+    For example:
+      oaccdepth view results/town --open
+      oaccdepth view scenes/town -o town.html
     """
     from oaccdepth.looking.viewer import write_viewer
 

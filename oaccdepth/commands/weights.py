@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from oaccdepth.commands.shared import AsJson, Output, Overwrite
+from oaccdepth.commands.shared import AsJson, Overwrite, print_json
+from oaccdepth.commands.shared.help import Command, Group
 from oaccdepth.errors import OutputExists
 
 File = Annotated[
@@ -18,27 +19,25 @@ Source = Annotated[
     Path, typer.Argument(metavar="CHECKPOINT", help="The authors' file, OACC-Net.pth.tar.")
 ]
 
+Converted = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")]
 
-def register(app: typer.Typer) -> None:
-    """Add the group of commands."""
-    group = typer.Typer(no_args_is_help=True, help="List, show and convert weights.")
-    group.command("list")(list_weights)
-    group.command("show")(show_weights)
-    group.command("card")(print_card)
-    group.command("convert")(convert_weights)
-    app.add_typer(group, name="weights")
+weights = typer.Typer(cls=Group, no_args_is_help=True, help="List, show and convert weights.")
 
 
+@weights.command("list", cls=Command)
 def list_weights(as_json: AsJson = False) -> None:
-    """List the weights that have a name.
+    """List the bundled weights.
 
-    They lie in the folder that the variable OACCDEPTH_WEIGHTS names, or in the package.
+    They are in the package, or in the folder that the variable OACCDEPTH_WEIGHTS names.
+
+    For example:
+      oaccdepth weights list
     """
     from oaccdepth.networks import checkpoint
 
     found = [_describe(path) for path in checkpoint.bundled()]
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        print_json(found)
         return
     for facts in found:
         size = f"{facts['parameters']:,} parameters, {facts['bytes'] / 1e6:.1f} MB"
@@ -47,13 +46,18 @@ def list_weights(as_json: AsJson = False) -> None:
         typer.echo("none")
 
 
+@weights.command("show", cls=Command)
 def show_weights(file: File, as_json: AsJson = False) -> None:
-    """Show what weights say of themselves, their size and their SHA-256."""
+    """Show how weights were made, their size and their SHA-256.
+
+    For example:
+      oaccdepth weights show fast
+    """
     from oaccdepth.networks import checkpoint
 
     facts = _describe(checkpoint.find_weights(file))
     if as_json:
-        typer.echo(json.dumps(facts, indent=2))
+        print_json(facts)
         return
     facts |= facts.pop("metadata")
     facts["parameters"] = f"{facts['parameters']:,}"
@@ -72,8 +76,13 @@ def _in_words(scores: dict[str, dict[str, float]]) -> str:
     return ", ".join(parts) + " (MSE x100 / BadPix 0.07)" if parts else "none"
 
 
+@weights.command("card", cls=Command)
 def print_card(file: File) -> None:
-    """Print the facts of a model card as Markdown: weights/README.md holds them."""
+    """Print a model card as Markdown, as in weights/README.md.
+
+    For example:
+      oaccdepth weights card fast
+    """
     from oaccdepth.networks import checkpoint
 
     facts = _describe(checkpoint.find_weights(file))
@@ -95,10 +104,14 @@ def print_card(file: File) -> None:
         typer.echo(f"| **mean** | **{means[0]:.3f}** | **{means[1]:.2f}** |")
 
 
-def convert_weights(source: Source, output: Output, overwrite: Overwrite = False) -> None:
+@weights.command("convert", cls=Command)
+def convert_weights(source: Source, output: Converted, overwrite: Overwrite = False) -> None:
     """Convert the authors' released checkpoint to a .safetensors file.
 
-    Estimating with it reproduces the numbers of the authors' program, quirks included.
+    Estimates with these weights reproduce the numbers of the authors' program, with its quirks.
+
+    For example:
+      oaccdepth weights convert OACC-Net.pth.tar -o authors.safetensors
     """
     from oaccdepth.networks import authors, checkpoint
 

@@ -149,7 +149,7 @@ def test_ctrl_c(root, weights, tmp_path, monkeypatch):
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=120)
     assert process.returncode == 130, stderr
-    assert stderr.splitlines()[-1].endswith("not reached: start again to go on")
+    assert stderr.splitlines()[-1].endswith("not reached: run it again to continue")
     assert "Traceback" not in stderr
     assert not list(out.rglob("*.part*"))
     report = json.loads((out / "report.json").read_text())

@@ -118,12 +118,10 @@ def test_usage_errors(files):
     result = run(files[0])
     assert result.exit_code == 1
     assert result.stderr == (
-        "error: evaluate needs either GROUND_TRUTH (a PFM file) or --dataset ROOT, and not both.\n"
+        "error: evaluate: give either GROUND_TRUTH (a PFM file) or --dataset ROOT, and not both.\n"
     )
     result = run(*files, "--json", "--csv")
-    assert result.stderr == (
-        "error: --json, --csv and --markdown exclude one another: choose one.\n"
-    )
+    assert result.stderr == ("error: --json, --csv and --markdown: choose one of them.\n")
 
 
 def test_missing_file(files, tmp_path):

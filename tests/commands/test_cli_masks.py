@@ -80,7 +80,7 @@ def test_a_disparity_map_that_is_not_there(run, scene_folder, tmp_path):
 def test_passes_of_a_given_disparity_make_no_sense(run, scene_folder, truth, tmp_path):
     out = tmp_path / "out"
     result = run("masks", scene_folder, "-o", out, "--disparity", truth, "--all-passes")
-    message = "--all-passes and --disparity exclude one another: choose one."
+    message = "--all-passes and --disparity: choose one of them."
     assert_refused(result, message, out)
 
 

@@ -1,44 +1,38 @@
-"""What the commands share: the same option has the same name, help and default everywhere."""
+"""What the commands share: options of the same name, messages, tables and the progress bar."""
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
+from oaccdepth.commands.shared.progress import Bar
 from oaccdepth.progress import ReportProgress, ignore
+
+if TYPE_CHECKING:
+    from oaccdepth.lightfield import LightField
 
 Input = Annotated[
     Path,
     typer.Argument(
         metavar="INPUT",
-        help="A light field: a folder of views, an HCI scene or its parameters.cfg, a file. "
-        "`oaccdepth formats` lists them.",
-        show_default=False,
+        help="A light field: a folder of views, or a file. `oaccdepth formats` lists what can be "
+        "read.",
     ),
 ]
-Output = Annotated[
-    Path, typer.Option("--output", "-o", metavar="OUT", help="Where to write.", show_default=False)
-]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")]
+Output = Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="Folder to write to.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")]
 Open = Annotated[bool, typer.Option("--open", help="Write the page and open it in a browser.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for machines.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say what is going on.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print details.")]
 
 
 def open_page(page: Path) -> None:
@@ -51,9 +45,17 @@ def messages() -> Console:
     return Console(stderr=True, highlight=False)
 
 
-def results() -> Console:
-    """Where results go: stdout."""
-    return Console(highlight=False)
+def tables() -> Console:
+    """Where tables go: stdout; a file has no width, so nothing is folded there."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 200
+    return console
+
+
+def print_json(content: Any) -> None:
+    """A result for machines, to stdout."""
+    typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
 
 
 class _ToStderr(logging.Handler):
@@ -75,33 +77,30 @@ def configure_logging(quiet: bool, verbose: bool) -> None:
 
 
 @contextmanager
+def bar_on_terminal(quiet: bool = False) -> Iterator[Bar | None]:
+    """A progress bar; None if nobody looks: quiet, or no terminal."""
+    console = messages()
+    if quiet or not console.is_terminal:
+        yield None
+        return
+    with Bar(console) as bar:
+        yield bar
+
+
+@contextmanager
 def progress_bar(quiet: bool = False) -> Iterator[ReportProgress]:
     """A bar with the time left on a terminal, a plain line per stage otherwise."""
-    console = messages()
-    if quiet:
-        yield ignore
-    elif not console.is_terminal:
-        yield _plain_lines(console)
-    else:
-        columns = (
-            TextColumn("{task.description:<12}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-        )
-        with Progress(*columns, console=console, transient=True) as bar:
-            task = bar.add_task("", total=1.0)
-            yield lambda stage, fraction: bar.update(task, description=stage, completed=fraction)
+    with bar_on_terminal(quiet) as bar:
+        yield bar.report if bar else ignore if quiet else _plain_lines()
 
 
-def _plain_lines(console: Console) -> ReportProgress:
+def _plain_lines() -> ReportProgress:
     seen = {"reading"}  # without a line: if it fails, the error is the only one
 
     def report(stage: str, fraction: float) -> None:
         if stage not in seen:
             seen.add(stage)
-            console.print(f"{stage} ...")
+            print_message(f"{stage} ...")
 
     return report
 
@@ -109,3 +108,24 @@ def _plain_lines(console: Console) -> ReportProgress:
 def plural(count: int, word: str) -> str:
     """'1 view', '2 views'."""
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def describe(light_field: LightField) -> str:
+    """'town: 9x9 views of 512x512 px, hci'."""
+    rows, columns = light_field.grid
+    height, width = light_field.resolution
+    return (
+        f"{light_field.source}: {rows}x{columns} views of {width}x{height} px, {light_field.format}"
+    )
+
+
+def print_message(text: str, quiet: bool = False) -> None:
+    """One line to stderr, as it is, however wide the terminal."""
+    if not quiet:
+        messages().print(text, markup=False, soft_wrap=True)
+
+
+def print_notes(notes: Iterable[str], quiet: bool) -> None:
+    """Each note once, to stderr."""
+    for note in dict.fromkeys(notes):
+        print_message(f"note: {note}", quiet)

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 ResultOrInput = Annotated[
     Path,
     typer.Argument(
-        metavar="RESULT_OR_INPUT",
-        help="A folder written by `estimate`, or a light field, which is estimated first.",
-        show_default=False,
+        metavar="RESULT|INPUT",
+        help="A folder written by `estimate`, or a light field to estimate first.",
     ),
 ]
 LightFieldPath = Annotated[
@@ -30,8 +29,7 @@ LightFieldPath = Annotated[
     typer.Option(
         "--input",
         metavar="LIGHTFIELD",
-        help="The light field of a RESULT, where it is not found beside it.",
-        show_default=False,
+        help="The light field of the result, if it is not next to it.",
     ),
 ]
 

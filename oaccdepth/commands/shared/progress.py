@@ -1,0 +1,105 @@
+"""A progress bar that moves evenly from the first second and says how much time is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.text import Text
+
+FIRST_STEP = 0.05  # how far the bar may run before the first report
+FIRST_SECONDS = 60.0  # how long a task is taken to be until then
+CERTAIN = 0.02  # share that must be done before the time left is worth saying
+
+
+class Pace:
+    """Reports that come in steps -> a share of the work that grows evenly.
+
+    Between two reports the bar goes on at the speed so far, but never further than one more step
+    of the usual size; it never goes back.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._start = self._at = clock()
+        self._first: float | None = None  # not 0 if an earlier session did a part of the work
+        self._reported = self._shown = 0.0
+        self._step = FIRST_STEP
+
+    def report(self, fraction: float) -> None:
+        """Take note of a report."""
+        if self._first is None:
+            self._first = self._reported = self._shown = fraction
+        elif fraction > self._reported:
+            self._step = fraction - self._reported
+            self._reported, self._at = fraction, self._clock()
+
+    @property
+    def fraction(self) -> float:
+        """How much is done, as well as one can know."""
+        taken, done = self._at - self._start, self._reported - (self._first or 0.0)
+        speed = done / taken if taken else 1 / FIRST_SECONDS
+        ahead = min(speed * (self._clock() - self._at), 0.95 * self._step)
+        self._shown = max(self._shown, min(1.0, self._reported + ahead))
+        return self._shown
+
+    @property
+    def seconds_left(self) -> float | None:
+        """None: not known yet."""
+        done = self.fraction - (self._first or 0.0)
+        seconds = self._clock() - self._start
+        return seconds / done * (1 - self._shown) if done > CERTAIN else None
+
+
+def in_words(seconds: float | None) -> str:
+    """'12 s left', '3 min left', '2 h 05 min left'."""
+    if seconds is None:
+        return ""
+    if seconds < 100:
+        return f"{seconds:.0f} s left"
+    minutes = round(seconds / 60)
+    return (
+        f"{minutes} min left" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min left"
+    )
+
+
+class _TimeLeft(ProgressColumn):
+    max_refresh = 0.5
+
+    def render(self, task: Task) -> Text:
+        return Text(in_words(task.fields["pace"].seconds_left).rjust(15), no_wrap=True)
+
+
+class Bar(Progress):
+    """One labelled bar as wide as the terminal, and lines of text below it."""
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        self.pace = Pace(clock)
+        self.lines: dict[str, str] = {}  # below the bar, by what they are about
+        columns = (
+            TextColumn("{task.description:<12}", markup=False),
+            BarColumn(bar_width=None),
+            TextColumn("{task.percentage:>3.0f} %"),
+            _TimeLeft(),
+        )
+        super().__init__(*columns, console=console, transient=True, expand=True)
+        self._task = self.add_task("starting", total=1.0, pace=self.pace)
+
+    def report(self, stage: str, fraction: float) -> None:
+        """Say what is going on, and how much of the whole is done."""
+        self.pace.report(fraction)
+        self.update(self._task, description=stage)
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """Draw; called ten times a second."""
+        for task in self.task_ids:  # none yet, when it is drawn for the first time
+            self.update(task, completed=self.pace.fraction)
+        yield from super().get_renderables()
+        for line in list(self.lines.values()):
+            yield Text(line, no_wrap=True, overflow="ellipsis", style="dim")
+
+    def say(self, text: str) -> None:
+        """Print a line above the bar."""
+        self.console.print(text, markup=False, soft_wrap=True)

@@ -1,0 +1,151 @@
+"""What is shown on a terminal of 80 columns: the progress bar and the small picture."""
+
+import io
+import re
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from oaccdepth.batch import Record
+from oaccdepth.commands.batch import _Watch
+from oaccdepth.commands.shared.preview import print_pictures
+from oaccdepth.commands.shared.progress import Bar, Pace, in_words
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def console():
+    return Console(file=io.StringIO(), force_terminal=True, width=80, color_system="truecolor")
+
+
+def test_the_bar_moves_from_the_first_second(clock):
+    pace = Pace(clock)
+    pace.report(0.0)
+    clock.now += 1
+    assert 0.01 < pace.fraction < 0.05
+    assert pace.seconds_left is None or pace.seconds_left < 60
+
+
+def test_the_bar_moves_evenly_between_reports(clock):
+    pace = Pace(clock)
+    pace.report(0.0)
+    seen = [0.0]
+    for report in (0.2, 0.4, 0.6, 0.8, 1.0):  # every four seconds
+        for _ in range(4):
+            clock.now += 1
+            seen.append(pace.fraction)
+        pace.report(report)
+    steps = np.diff([*seen, pace.fraction])
+    assert (steps >= 0).all() and pace.fraction == 1.0
+    assert steps[5:-1].min() > 0.03 and steps[5:-1].max() < 0.08
+
+
+def test_the_bar_waits_for_what_hangs(clock):
+    pace = Pace(clock)
+    for report in (0.0, 0.25, 0.5):
+        pace.report(report)
+        clock.now += 5
+    clock.now += 3600
+    assert 0.7 < pace.fraction < 0.75
+
+
+def test_the_time_left(clock):
+    pace = Pace(clock)
+    pace.report(0.0)
+    clock.now += 30
+    pace.report(0.25)
+    assert pace.seconds_left == pytest.approx(90)
+
+
+def test_the_time_left_of_a_run_that_goes_on(clock):
+    pace = Pace(clock)
+    pace.report(0.5)  # done by an earlier session
+    assert pace.seconds_left is None
+    clock.now += 30
+    pace.report(0.6)
+    assert pace.seconds_left == pytest.approx(120)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(None, ""), (4.4, "4 s left"), (150, "2 min left"), (7500, "2 h 05 min left")],
+)
+def test_time_in_words(seconds, text):
+    assert in_words(seconds) == text
+
+
+def plain(text):
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def drawn(bar, console):
+    """The lines that the bar shows now."""
+    with console.capture() as capture:
+        console.print(bar.get_renderable())
+    return [line.rstrip() for line in plain(capture.get()).splitlines()]
+
+
+def test_a_bar_fits_80_columns(console, clock):
+    bar = Bar(console, clock)
+    bar.report("estimating", 0.0)
+    clock.now += 10
+    bar.report("estimating", 0.5)
+    bar.lines["numbers"] = "x" * 100
+    first, second = drawn(bar, console)
+    assert len(first) <= 80 and first.startswith("estimating") and first.endswith("10 s left")
+    assert " 50 % " in first
+    assert len(second) == 80 and second.endswith("…")
+
+
+def record(scene, status):
+    return Record(scene, status, "why" if status == "failed" else "")
+
+
+def test_a_batch_shows_what_is_under_way(console, clock):
+    bar = Bar(console, clock)
+    watch = _Watch(bar, quiet=False)
+    watch.start(4)
+    clock.now += 1
+    watch.finish(record("old", "skipped"))
+    watch.advance("boxes", "reading", 0.0)
+    watch.advance("town", "estimating", 0.5)
+    lines = drawn(bar, console)
+    assert lines[0].startswith("1 of 4 scenes ")
+    assert lines[1:] == ["  boxes: reading", "  town: estimating"]
+    watch.finish(record("town", "done"))
+    clock.now += 9
+    watch.advance("town", "writing", 1.0)  # too late
+    lines = drawn(bar, console)
+    assert lines[0].startswith("2 of 4 scenes ") and lines[1:] == ["  boxes: reading"]
+    assert 1 / 3 <= bar.pace.fraction < 0.6  # one of the three that take time
+
+
+def test_a_failed_scene_is_told_at_once(console, clock):
+    bar = Bar(console, clock)
+    watch = _Watch(bar, quiet=False)
+    watch.start(1)
+    watch.finish(record("town", "failed"))
+    assert "town: failed: why" in console.file.getvalue()
+
+
+def test_a_picture_of_half_blocks(console):
+    left = np.zeros((40, 60, 3), np.uint8)
+    left[:20] = 255, 0, 0
+    print_pictures([left, np.full_like(left, 7)], console, columns=30)
+    lines = console.file.getvalue().splitlines()
+    assert [len(plain(line)) for line in lines] == [62] * 10
+    assert "38;2;255;0;0;48;2;255;0;0" in lines[0] and "38;2;0;0;0;48;2;0;0;0" in lines[-1]
+    assert "38;2;7;7;7;48;2;7;7;7" in lines[0]
