@@ -18,6 +18,7 @@ from oaccdepth.commands.shared import (
     Verbose,
     configure_logging,
     describe,
+    messages,
     open_page,
     print_json,
     print_message,
@@ -75,6 +76,8 @@ def estimate(
         print_json({"written": [str(file) for file in done.files], **content})
     elif not quiet:
         typer.echo("\n".join(str(file) for file in done.files))
+        if messages().is_terminal and not writing.view:
+            print_message(f"To explore it in a browser: oaccdepth view {output} --open")
     if opened:
         open_page(output / VIEWER_FILE)
 

@@ -120,9 +120,10 @@ def describe(light_field: LightField) -> str:
 
 
 def print_message(text: str, quiet: bool = False) -> None:
-    """One line to stderr, as it is, however wide the terminal."""
+    """A message to stderr: one line, but on a terminal wrapped at words."""
     if not quiet:
-        messages().print(text, markup=False, soft_wrap=True)
+        console = messages()
+        console.print(text, markup=False, soft_wrap=not console.is_terminal)
 
 
 def print_notes(notes: Iterable[str], quiet: bool) -> None:

@@ -47,10 +47,11 @@ class Pace:
 
     @property
     def seconds_left(self) -> float | None:
-        """None: not known yet."""
-        done = self.fraction - (self._first or 0.0)
-        seconds = self._clock() - self._start
-        return seconds / done * (1 - self._shown) if done > CERTAIN else None
+        """None: not known before the first report of something done."""
+        first = self._first or 0.0
+        if self._reported - first < CERTAIN:
+            return None
+        return (self._clock() - self._start) / (self.fraction - first) * (1 - self._shown)
 
 
 def in_words(seconds: float | None) -> str:
