@@ -27,6 +27,7 @@ COMMANDS = (
     "formats",
     "evaluate",
     "submission",
+    "render",
     "train",
     "weights",
     "benchmark",

@@ -295,6 +295,32 @@ class TrainOptions(Declared):
 
 
 @dataclass(frozen=True)
+class RenderOptions(Declared):
+    """Which scenes to render, and how."""
+
+    panel: ClassVar[str] = "Rendering"
+
+    scenes: int = option(20, "How many scenes.", metavar="N", least=1)
+    seed: int = option(
+        0, "Seed of the first scene; the next one has the next.", metavar="N", least=0
+    )
+    grid: Pair = option((9, 9), "Cameras. Default: 9x9.", metavar="UxV", parse=parse_pair)
+    size: Pair = option(
+        (512, 512), "Height and width of a view, in px. Default: 512x512.", metavar="HxW",
+        parse=parse_pair,
+    )  # fmt: skip
+    samples: int = option(
+        2, "Samples per pixel along each axis: 3 for smoother edges.", metavar="N", least=1, most=8
+    )
+    disparity_range: Range = option(
+        (-4.0, 4.0),
+        "Limits of the disparities, in px; each scene has a part of them. Default: -4:4.",
+        metavar="MIN:MAX",
+        parse=parse_range,
+    )
+
+
+@dataclass(frozen=True)
 class BatchOptions(Declared):
     """Which light fields of a folder to do, and where."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 Loop = Callable[..., Any]
@@ -25,5 +26,13 @@ def _compile(function: Loop, *, parallel: bool) -> Loop:
     try:
         result: Loop = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder for the cache can be written: compile in every process
-        result = numba.njit(**options)(function)
+        return numba.njit(**options)(function)  # type: ignore[no-any-return]
+    cache: Any = result._cache  # type: ignore[attr-defined]
+    save = cache.save_overload
+
+    def save_if_possible(*arguments: Any) -> None:
+        with suppress(OSError):  # a full disk costs time in the next process, nothing else
+            save(*arguments)
+
+    cache.save_overload = save_if_possible
     return result

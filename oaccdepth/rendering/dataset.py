@@ -10,49 +10,43 @@ from pathlib import Path
 import numpy as np
 
 from oaccdepth.files.atomic import prepare_folder, remove_leftovers
+from oaccdepth.options import RenderOptions
 from oaccdepth.progress import ReportProgress
 from oaccdepth.readers.parameters import FILE_NAME
 from oaccdepth.rendering import scenes, stress
-from oaccdepth.rendering.meshes import Mesh
-from oaccdepth.rendering.objects import read_object
+from oaccdepth.rendering.objects import Object, read_object
 from oaccdepth.rendering.renderer import Scene
 from oaccdepth.rendering.rig import camera_places
 from oaccdepth.writers.scenes import write_light_field
 
 OBJECTS_PER_SCENE = 8
 
+Builder = Callable[[], tuple[Scene, scenes.Finish]]
+
 
 @dataclass(frozen=True)
-class DatasetOptions:
-    """What to render."""
+class Done:
+    """Folders of a data set."""
 
-    scenes: int = 20
-    seed: int = 0
-    grid: tuple[int, int] = (9, 9)
-    size: tuple[int, int] = (512, 512)  # height, width of a view [px]
-    samples: int = 2  # per pixel and axis
+    rendered: list[Path]
+    skipped: list[Path]  # were there already
 
 
 def render_dataset(
-    folder: Path, options: DatasetOptions, objects: Sequence[Path], progress: ReportProgress
-) -> list[Path]:
-    """Render the scenes of `seed`, `seed` + 1, ...; scenes that are there are skipped.
-
-    Returns
-    -------
-    list of Path
-        The folders of all scenes, also of those that were there.
-    """
+    folder: Path, options: RenderOptions, objects: Sequence[Path], progress: ReportProgress
+) -> Done:
+    """Render the scenes of `seed`, `seed` + 1, ...; scenes that are there are skipped."""
 
     def build(seed: int) -> tuple[Scene, scenes.Finish]:
-        return scenes.random_scene(seed, choose_objects(seed, objects), options.size)
+        chosen = choose_objects(seed, objects)
+        return scenes.random_scene(seed, chosen, options.size, options.disparity_range)
 
     seeds = range(options.seed, options.seed + options.scenes)
     builders = {f"scene_{seed:05d}": partial(build, seed) for seed in seeds}
     return _render_all(folder, builders, options, progress)
 
 
-def render_stress(folder: Path, options: DatasetOptions, progress: ReportProgress) -> list[Path]:
+def render_stress(folder: Path, options: RenderOptions, progress: ReportProgress) -> Done:
     """Render the stress scenes; scenes that are there are skipped."""
     builders = {name: partial(stress.stress_scene, name) for name in stress.SCENES}
     return _render_all(folder, builders, options, progress)
@@ -60,26 +54,32 @@ def render_stress(folder: Path, options: DatasetOptions, progress: ReportProgres
 
 def _render_all(
     folder: Path,
-    builders: Mapping[str, Callable[[], tuple[Scene, scenes.Finish]]],
-    options: DatasetOptions,
+    builders: Mapping[str, Builder],
+    options: RenderOptions,
     progress: ReportProgress,
-) -> list[Path]:
+) -> Done:
     prepare_folder(folder, [], overwrite=False)
     remove_leftovers(folder)
-    places = camera_places(options.grid)
+    done = Done([], [])
     for number, (name, build) in enumerate(builders.items()):
+        path = folder / name
+        if (path / FILE_NAME).exists():
+            done.skipped.append(path)
+            continue
         progress(name, number / len(builders))
-        if not (folder / name / FILE_NAME).exists():
-            scene, finish = build()
-            rendered = scenes.render(scene, finish, places, samples=options.samples)
-            write_light_field(
-                rendered.light_field, folder / name, to="hci", truth=rendered.disparity
-            )
-    progress("done", 1.0)
-    return [folder / name for name in builders]
+        _render(build, path, options)
+        done.rendered.append(path)
+    return done
 
 
-def choose_objects(seed: int, objects: Sequence[Path]) -> list[Mesh]:
+def _render(build: Builder, path: Path, options: RenderOptions) -> None:
+    scene, finish = build()
+    places = camera_places(options.grid)
+    rendered = scenes.render(scene, finish, places, samples=options.samples)
+    write_light_field(rendered.light_field, path, to="hci", truth=rendered.disparity)
+
+
+def choose_objects(seed: int, objects: Sequence[Path]) -> list[Object]:
     """Read the few objects that a scene uses."""
     rng = np.random.default_rng([seed, 7])
     number = min(OBJECTS_PER_SCENE, len(objects))

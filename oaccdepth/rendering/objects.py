@@ -1,33 +1,162 @@
-"""Folders of scanned objects -> meshes: OBJ files with a texture, or packed .npz and .jpg pairs."""
+"""Folders of objects -> meshes: OBJ files with textures, or pairs of .npz and .jpg.
+
+An object is a list of meshes, one per material, within [-1, 1], its up along the third axis.
+"""
 
 from __future__ import annotations
 
+import logging
+import zipfile
 from pathlib import Path
 
 import cv2
 import numpy as np
 
-from oaccdepth.lightfield import FloatArray
+from oaccdepth.errors import InvalidOption, UnreadableFile
+from oaccdepth.files.regular import is_regular, open_regular, walk
+from oaccdepth.lightfield import FloatArray, as_float
+from oaccdepth.readers.decoding import decode
 from oaccdepth.rendering.meshes import IntArray, Material, Mesh, Texture
+from oaccdepth.rendering.wavefront import MOST_BYTES, Part, Surface, read_obj
+
+logger = logging.getLogger(__name__)
+
+MOST_TRIANGLES = 500_000  # of an object; a scene has a dozen of them
+MOST_TEXELS = 2048  # a side; a larger texture is scaled down
+PACKED = ("vertices", "uv", "faces", "uv_faces")  # arrays of an .npz file
+PACKED_TEXTURES = (".jpg", ".png")
+# Where an OBJ file's textures lie, seen from it: beside it, or as Google Scanned Objects have them.
+TEXTURE_FOLDERS = (".", "../materials/textures", "textures")
+
+Object = list[Mesh]
 
 
 def find_objects(folder: Path) -> list[Path]:
-    """Files of the objects in a folder, in order."""
-    return sorted(path for path in folder.iterdir() if path.suffix == ".npz")
+    """Files of the objects at any depth of a folder, in order."""
+    if not folder.is_dir():
+        raise InvalidOption(f"--objects {folder}: no such folder.")
+    found = sorted(path for path in walk(folder) if _is_object(path))
+    if not found:
+        raise InvalidOption(
+            f"--objects {folder}: no objects in it. "
+            "Expected .obj files with textures, or pairs of .npz and .jpg."
+        )
+    return found
 
 
-def read_object(path: Path) -> Mesh:
-    """Read an object, turned so that its up is ours, within [-1, 1]."""
-    with np.load(path) as file:
-        points = file["vertices"].astype(np.float32) / 32767
-        places = file["uv"].astype(np.float32) / 65535
-        faces, place_faces = file["faces"].astype(np.int64), file["uv_faces"].astype(np.int64)
-    picture = cv2.imread(str(path.with_suffix(".jpg")))
-    assert picture is not None
-    texture = Texture(picture[..., ::-1].astype(np.float32) / 255)
-    places[:, 1] = 1 - places[:, 1]
-    points, faces = _welded(points, faces)
-    return Mesh(points, faces, places, place_faces, Material(texture))
+def _is_object(path: Path) -> bool:
+    return path.suffix.lower() in (".obj", ".npz") and is_regular(path)
+
+
+def read_object(path: Path) -> Object:
+    """Read an object and bring it to the common size."""
+    parts = read_obj(path) if path.suffix.lower() == ".obj" else [_read_packed(path)]
+    count = sum(len(part.faces) for part in parts)
+    if count > MOST_TRIANGLES:
+        raise UnreadableFile(
+            f"{path}: has {count} triangles, more than {MOST_TRIANGLES}. "
+            "Simplify the mesh, or take it out of the folder."
+        )
+    parts = _without_degenerate(path, parts)
+    used = np.concatenate([part.points[part.faces].reshape(-1, 3) for part in parts])
+    low, high = used.min(axis=0), used.max(axis=0)
+    middle, scale = (low + high) / 2, 2 / float((high - low).max())
+    return [_mesh(path, part, middle, scale) for part in parts]
+
+
+def _read_packed(path: Path) -> Part:
+    """Read an .npz file with int16 points, uint16 texture places, faces and their places."""
+    try:
+        with open_regular(path) as stored, zipfile.ZipFile(stored) as archive:
+            claimed = sum(member.file_size for member in archive.infolist())
+        if claimed > MOST_BYTES:
+            raise ValueError("far larger than any mesh")
+        with open_regular(path) as stored, np.load(stored) as file:
+            points, places, faces, place_faces = (np.asarray(file[name]) for name in PACKED)
+        if not _fit(points, faces, 3) or not _fit(places, place_faces, 2):
+            raise ValueError("arrays do not fit together")
+        if len(faces) != len(place_faces):
+            raise ValueError("faces and uv_faces differ in length")
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise UnreadableFile(
+            f"{path}: is no packed mesh, expected {', '.join(PACKED)}. See docs/rendering.md."
+        ) from error
+    return Part(
+        points.astype(np.float32) / np.float32(32767),
+        faces.astype(np.int64),
+        places.astype(np.float32) / np.float32(65535),
+        place_faces.astype(np.int64),
+        Surface(texture=_packed_texture(path)),
+    )
+
+
+def _fit(points: FloatArray, faces: IntArray, axes: int) -> bool:
+    return bool(
+        points.ndim == faces.ndim == 2
+        and points.shape[1] == axes
+        and faces.shape[1] == 3
+        and len(faces) > 0
+        and faces.min() >= 0
+        and faces.max() < len(points)
+    )
+
+
+def _packed_texture(path: Path) -> str:
+    there = [path.stem + end for end in PACKED_TEXTURES if path.with_suffix(end).exists()]
+    return there[0] if there else path.stem + PACKED_TEXTURES[0]
+
+
+def _without_degenerate(path: Path, parts: list[Part]) -> list[Part]:
+    """Leave out triangles without area; a mesh of nothing else is an error."""
+    result, count = [], 0
+    for part in parts:
+        corners = part.points[part.faces].astype(np.float64)
+        if not np.isfinite(corners).all():
+            raise UnreadableFile(f"{path}: has points that are not finite. Export the mesh again.")
+        area = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        kept = (area**2).sum(axis=1) > 0
+        count += int((~kept).sum())
+        faces, place_faces = part.faces[kept], part.place_faces[kept]
+        if len(faces):
+            result.append(Part(part.points, faces, part.places, place_faces, part.surface))
+    if not result:
+        raise UnreadableFile(
+            f"{path}: has no triangle with an area. Export the mesh again, or take it out."
+        )
+    if count:
+        logger.info("%s: %d triangles without area are left out.", path, count)
+    return result
+
+
+def _mesh(path: Path, part: Part, middle: FloatArray, scale: float) -> Mesh:
+    places = part.places.copy()
+    places[:, 1] = 1 - places[:, 1]  # a file's places count upwards
+    points, faces = _welded((part.points - middle) * np.float32(scale), part.faces)
+    texture = Texture(_read_texture(path, part.surface), mirrored=False)
+    return Mesh(points, faces, places, part.place_faces, Material(texture))
+
+
+def _read_texture(path: Path, surface: Surface) -> FloatArray:
+    """Read the texture of a surface, (h, w, 3) in [0, 1]; its colour alone if it has none."""
+    if surface.texture is None:
+        return np.full((4, 4, 3), np.clip(surface.colour, 0.0, 1.0), np.float32)
+    name = surface.texture.replace("\\", "/")
+    tried = [path.parent / name]
+    tried += [path.parent / folder / Path(name).name for folder in TEXTURE_FOLDERS]
+    there = next((place for place in tried if is_regular(place)), None)
+    if there is None:
+        raise UnreadableFile(
+            f"{path}: its texture {name} is missing. Put it beside the mesh, or take the mesh out."
+        )
+    picture = as_float(decode(there))
+    if picture.ndim == 2 or picture.shape[-1] == 1:
+        picture = np.repeat(picture.reshape(*picture.shape[:2], 1), 3, axis=-1)
+    picture = picture[..., :3]
+    scale = MOST_TEXELS / max(picture.shape[:2])
+    if scale < 1:
+        smaller = cv2.resize(picture, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
+        return np.asarray(smaller, np.float32)
+    return np.ascontiguousarray(picture)
 
 
 def _welded(points: FloatArray, faces: IntArray) -> tuple[FloatArray, IntArray]:

@@ -83,7 +83,8 @@ def float_thing(stage: Stage, reach: float) -> None:
     depth = DISTANCE * float(np.exp(rng.uniform(np.log(0.6), np.log(1.7))))
     size = reach * float(np.exp(rng.uniform(np.log(0.1), np.log(0.5))))
     place = np.array([*rng.uniform(-1, 1, 2) * reach * depth / DISTANCE, depth])
-    stage.add(stage.thing().moved(turned_at_random(rng) * size, place))
+    turn = turned_at_random(rng) * size
+    stage.add(*(part.moved(turn, place) for part in stage.thing()))
 
 
 def foliage(stage: Stage, reach: float) -> None:

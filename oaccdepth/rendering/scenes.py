@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from oaccdepth.errors import InvalidOption
 from oaccdepth.lightfield import Array, BoolArray, FloatArray, LightField
-from oaccdepth.options import Range
+from oaccdepth.options import Range, RenderOptions
 from oaccdepth.rendering import gaps, rooms
 from oaccdepth.rendering.lighting import Light, Lighting
 from oaccdepth.rendering.meshes import Mesh
+from oaccdepth.rendering.primitives import MARGIN_PX
 from oaccdepth.rendering.renderer import (
     Scene,
     find_disparity,
@@ -37,6 +39,7 @@ KINDS: tuple[tuple[Builder, float, float], ...] = (
 )
 EVEN = Lighting((), (1.0, 1.0, 1.0), shadows=False)
 FAINT, NOISY = 0.25, 0.33  # shares
+CHUNK_BYTES = 1 << 29  # of light at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +64,10 @@ PLAIN = Finish()
 
 
 def random_scene(
-    seed: int, objects: Sequence[Mesh] = (), size: tuple[int, int] = (384, 384)
+    seed: int,
+    objects: Sequence[Sequence[Mesh]] = (),
+    size: tuple[int, int] = RenderOptions.size,
+    disparity_range: Range = RenderOptions.disparity_range,
 ) -> tuple[Scene, Finish]:
     """Build the scene of a seed; the same seed and objects give the same scene."""
     rng = np.random.default_rng([seed, 14])
@@ -75,16 +81,19 @@ def random_scene(
         gaps.in_front(stage)
     flat = build in (gaps.combs, gaps.patterns) and rng.random() < 0.6
     lighting = EVEN if flat else random_lighting(rng)
-    scene = focused(Scene(tuple(stage.meshes), lighting, rig), random_range(rng))
+    scene = focused(Scene(tuple(stage.meshes), lighting, rig), random_range(rng, disparity_range))
     noise = float(np.exp(rng.uniform(np.log(0.004), np.log(0.2)))) if rng.random() < NOISY else 0.0
     return scene, Finish(float(rng.uniform(0.33, 0.6)), noise, seed)
 
 
-def random_range(rng: np.random.Generator) -> Range:
-    """Draw disparities within -4 and 4 px; narrow ranges around zero are the most frequent."""
-    span = float(rng.choice([rng.uniform(0.4, 2), rng.uniform(2, 4), rng.uniform(4, 8)],
-                            p=[0.3, 0.5, 0.2]))  # fmt: skip
-    middle = float(np.clip(rng.normal(0, 1.0), -4 + span / 2, 4 - span / 2))
+def random_range(rng: np.random.Generator, limits: Range) -> Range:
+    """Draw a part of the disparities; narrow ones around the middle are the most frequent."""
+    whole = limits[1] - limits[0]
+    shares = [(0.05, 0.25), (0.25, 0.5), (0.5, 1.0)]
+    least, most = shares[int(rng.choice(3, p=[0.3, 0.5, 0.2]))]
+    span = whole * float(rng.uniform(least, most))
+    middle = (limits[0] + limits[1]) / 2 + float(rng.normal(0, whole / 8))
+    middle = float(np.clip(middle, limits[0] + span / 2, limits[1] - span / 2))
     return middle - span / 2, middle + span / 2
 
 
@@ -132,8 +141,17 @@ def render(
     places = camera_places((9, 9)) if places is None else places
     triangles = gather(scene)
     disparity = find_disparity(triangles, scene.rig.size)
+    _check_reach(disparity, places)
     visibility = find_visibility(triangles, disparity, places) if with_visibility else None
-    views = expose(render_views(triangles, scene.rig, places, samples), finish)
+    middle = slice(places.shape[0] // 2, None), slice(places.shape[1] // 2, None)
+    reference = render_views(triangles, scene.rig, places[middle][:1, :1], samples)[0, 0]
+    scale = exposure(reference, finish)
+    rng = np.random.default_rng([finish.seed, 41])
+    views = np.empty((*places.shape[:2], *scene.rig.size, 3), np.uint8)
+    rows = max(1, CHUNK_BYTES // (4 * views[0].size))
+    for first in range(0, len(places), rows):  # linear light of all views would fill the memory
+        light = render_views(triangles, scene.rig, places[first : first + rows], samples)
+        views[first : first + rows] = expose(light, scale, finish.noise, rng)
     light_field = LightField(
         views,
         source="rendered scene",
@@ -145,16 +163,28 @@ def render(
     return RenderedScene(light_field, disparity, visibility)
 
 
-def expose(light: FloatArray, finish: Finish) -> Array:
-    """Light (u, v, h, w, 3), which is changed in place -> 8-bit values, with noise."""
-    reference = light[light.shape[0] // 2, light.shape[1] // 2]
+def _check_reach(disparity: FloatArray, places: FloatArray) -> None:
+    """Refuse cameras that look beyond the walls of a scene."""
+    reach = float(np.abs(places).max() * np.abs(disparity).max())
+    if reach > MARGIN_PX:
+        raise InvalidOption(
+            f"the outermost cameras look {reach:.0f} px beyond the frame, at most {MARGIN_PX} are "
+            "rendered. Use fewer cameras or smaller disparities."
+        )
+
+
+def exposure(reference: FloatArray, finish: Finish) -> float:
+    """Factor for the light: the middle of the reference view gets the brightness that is wanted."""
     middle, bright = np.percentile(reference, [50, 98])
-    scale = min(finish.brightness**2 / max(middle, 1e-6), 1.0 / max(bright, 1e-6))
-    rng = np.random.default_rng([finish.seed, 41])
+    return float(min(finish.brightness**2 / max(middle, 1e-6), 1.0 / max(bright, 1e-6)))
+
+
+def expose(light: FloatArray, scale: float, noise: float, rng: np.random.Generator) -> Array:
+    """Light (u, v, h, w, 3) -> 8-bit values, with noise."""
     result = np.empty(light.shape, np.uint8)
     for index in np.ndindex(light.shape[:2]):
         view = np.sqrt(light[index] * np.float32(scale))
-        if finish.noise > 0:
-            view += rng.standard_normal(view.shape, np.float32) * np.float32(finish.noise)
+        if noise > 0:
+            view += rng.standard_normal(view.shape, np.float32) * np.float32(noise)
         result[index] = np.rint(np.clip(view, 0, 1) * 255)
     return result

@@ -25,7 +25,7 @@ class Stage:
 
     rng: np.random.Generator
     rig: Rig
-    objects: Sequence[Mesh] = ()  # a few scanned ones; without any, primitives stand in
+    objects: Sequence[Sequence[Mesh]] = ()  # a few scanned ones; without any, primitives stand in
     contrast: Range | None = None  # of faint textures [grey levels]; None: as they are painted
     painters: Sequence[Painter] = PAINTERS
     glossy: float = 0.1  # share of glossy surfaces
@@ -36,7 +36,7 @@ class Stage:
         """Any texture: painted, or cut out of a photograph."""
         if len(self.palette) >= PALETTE:
             return self.palette[int(self.rng.integers(PALETTE))]
-        photographs = [mesh.material.texture.picture for mesh in self.objects]
+        photographs = [mesh.material.texture.picture for thing in self.objects for mesh in thing]
         if photographs and self.rng.random() < 0.4:
             picture = textures.crop(self.rng, photographs, TEXELS)
         else:
@@ -62,15 +62,19 @@ class Stage:
         """Put meshes into the scene."""
         self.meshes.extend(meshes)
 
-    def thing(self) -> Mesh:
+    def thing(self) -> list[Mesh]:
         """Any solid within [-1, 1], its up along the third axis: scanned, or a primitive."""
-        if self.objects and self.rng.random() < 0.9:
-            mesh = self.objects[int(self.rng.integers(len(self.objects)))]
-            texture = mesh.material.texture
-            if self.contrast is not None:
-                texture = Texture(_nearly_even(texture.picture, self.rng))
-            return mesh.with_material(self.material(texture))
-        return primitive(self.rng, self.material())
+        if not self.objects or self.rng.random() > 0.9:
+            return [primitive(self.rng, self.material())]
+        parts = self.objects[int(self.rng.integers(len(self.objects)))]
+        return [part.with_material(self.material(self._dimmed(part))) for part in parts]
+
+    def _dimmed(self, mesh: Mesh) -> Texture:
+        """Texture of an object; in a faint scene with little contrast."""
+        texture = mesh.material.texture
+        if self.contrast is None:
+            return texture
+        return replace(texture, picture=_nearly_even(texture.picture, self.rng))
 
 
 def _nearly_even(picture: Numbers, rng: np.random.Generator) -> Numbers:
@@ -124,7 +128,8 @@ def put_on(
         turn = turned((0, 0, 1), float(rng.uniform(0, 2 * np.pi)))
     else:
         turn = turned_at_random(rng)
-    thing = stage.thing().moved((ground.axes @ turn) * size, (0, 0, 0))
-    lift = -float((thing.points @ ground.up).min())
-    place = ground.point + ground.axes @ np.array([right, away, lift])
-    stage.add(replace(thing, points=(thing.points + place).astype(np.float32)))
+    matrix = (ground.axes @ turn) * size
+    parts = stage.thing()
+    lowest = min(float((part.moved(matrix, (0, 0, 0)).points @ ground.up).min()) for part in parts)
+    place = ground.point + ground.axes @ np.array([right, away, -lowest])
+    stage.add(*(part.moved(matrix, place) for part in parts))

@@ -1,0 +1,79 @@
+"""`oaccdepth render`: light fields with ground truth, rendered at random, for training."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from oaccdepth.commands.shared import (
+    AsJson,
+    Quiet,
+    Verbose,
+    configure_logging,
+    plural,
+    progress_bar,
+)
+from oaccdepth.commands.shared.nesting import takes
+from oaccdepth.errors import InvalidOption
+from oaccdepth.options import RenderOptions
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(render)
+
+
+@takes(options=RenderOptions)
+def render(
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="DATA", help="Folder of the scenes.", show_default=False
+        ),
+    ],
+    objects: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Meshes to put into the scenes: .obj with textures. Default: simple shapes.",
+        ),
+    ] = None,
+    stress: Annotated[
+        bool, typer.Option("--stress", help="Render the fixed stress scenes for validation.")
+    ] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    *,
+    options: RenderOptions,
+) -> None:
+    """Render light fields with ground truth, to train on.
+
+    Scenes are random, but the same for the same seed. A stopped run goes on where it was: scenes
+    that are there are skipped.
+    """
+    from oaccdepth.rendering import dataset
+    from oaccdepth.rendering.objects import find_objects
+
+    configure_logging(quiet, verbose)
+    if stress and objects is not None:
+        raise InvalidOption("--stress: these scenes have no objects. Leave out --objects.")
+    meshes = find_objects(objects) if objects is not None else []
+    with progress_bar(quiet or as_json) as progress:
+        if stress:
+            done = dataset.render_stress(output, options, progress)
+        else:
+            done = dataset.render_dataset(output, options, meshes, progress)
+    if as_json:
+        facts = {
+            "output": str(output),
+            "rendered": [path.name for path in done.rendered],
+            "skipped": [path.name for path in done.skipped],
+        }
+        typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
+    elif not quiet:
+        there = f", {len(done.skipped)} already there" if done.skipped else ""
+        typer.echo(f"{output}: {plural(len(done.rendered), 'scene')} rendered{there}")
