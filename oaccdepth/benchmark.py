@@ -1,4 +1,4 @@
-"""Seconds, memory and arithmetic of the networks, stage by stage. Every time waits for the device.
+"""Seconds, memory and arithmetic of the networks. Every time waits for the device.
 
 All presets see the same light field in the same run, so that their times may be compared.
 """
@@ -6,14 +6,13 @@ All presets see the same light field in the same run, so that their times may be
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -24,29 +23,13 @@ from oaccdepth.estimation.sweeps import synchronize
 from oaccdepth.lightfield import LightField
 from oaccdepth.networks import checkpoint
 from oaccdepth.networks.fast import FastNet
-from oaccdepth.networks.paper import OACCNet, occlusion_mask
-from oaccdepth.options import EstimateOptions
+from oaccdepth.networks.paper import OACCNet
 from oaccdepth.progress import ReportProgress, ignore, share
 
 MACS_SIDE = 32  # px: arithmetic grows with the area, so a small picture tells it all
-STAGES = {  # attributes of the fast network to be timed, and what they do
-    "sweep": "cost construction",
-    "hourglass": "aggregation",
-    "settle": "choice of surfaces at edges",
-    "look_closer": "masks and cost construction, later passes",
-    "refine_hourglass": "aggregation, later passes",
-}
 
 
-@dataclass
-class Stage:
-    """One stage's share of an estimate."""
-
-    seconds: float = 0.0
-    peak_bytes: int = 0  # of the process (or, on CUDA, of the device), while the stage ran
-
-
-@dataclass
+@dataclass(frozen=True)
 class Benchmark:
     """What one preset took for one light field."""
 
@@ -55,11 +38,11 @@ class Benchmark:
     threads: int
     grid: tuple[int, int]
     side: int  # px
-    seconds: float = 0.0  # a whole estimate, reading and writing excluded
-    peak_bytes: int = 0
-    macs: float = 0.0  # multiply-adds
-    parameters: int = 0
-    stages: dict[str, Stage] = field(default_factory=dict)
+    seconds: float  # a whole estimate, without reading and writing
+    peak_bytes: int  # of the process, or on CUDA of the device
+    macs: float  # multiply-adds
+    parameters: int
+    stages: dict[str, float]  # seconds of each, as in run.json
 
 
 def run_benchmark(
@@ -105,19 +88,18 @@ def measure(
     device: torch.device,
     progress: ReportProgress,
 ) -> Benchmark:
-    """One estimate as users get it, timed whole, its stages timed on the way."""
+    """One estimate as users get it, timed as a whole and by its stages."""
     network = loaded.network
-    small = random_light_field(64)
-    estimate(small, network=loaded)  # the first run prepares kernels
-    stages: dict[str, Stage] = {}
-    memory = Memory(device)
-    with timed_stages(network, device, stages):
-        started = time.perf_counter()
-        estimate(light_field, EstimateOptions(), network=loaded, progress=progress)
-        synchronize(device)
-        seconds = time.perf_counter() - started
-    stages["everything else"] = Stage(seconds - sum(s.seconds for s in stages.values()))
-    peak = max([memory.read(), *(stage.peak_bytes for stage in stages.values())])
+    estimate(random_light_field(64), network=loaded)  # the first run prepares kernels
+    memory = PeakMemory()
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    made_with = estimate(light_field, network=loaded, progress=progress).made_with
+    is_cuda = device.type == "cuda"
+    peak = torch.cuda.max_memory_allocated(device) if is_cuda else memory.read() or 0
+    stages = dict(made_with.seconds)
+    seconds = stages.pop("total")
+    stages["everything else"] = seconds - sum(stages.values())
     side = light_field.resolution[0]
     return Benchmark(
         preset=preset,
@@ -131,88 +113,6 @@ def measure(
         parameters=sum(parameter.numel() for parameter in network.parameters()),
         stages=stages,
     )
-
-
-class Memory:
-    """Peak memory since it was made: of the device if that keeps count, else of the process."""
-
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
-        self.process = PeakMemory()
-        if device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats(device)
-
-    def read(self) -> int:
-        """Bytes."""
-        if self.device.type == "cuda":
-            return torch.cuda.max_memory_allocated(self.device)
-        return self.process.read() or 0
-
-
-@contextmanager
-def timed_stages(
-    network: FastNet | OACCNet, device: torch.device, stages: dict[str, Stage]
-) -> Iterator[None]:
-    """Time the stages of every call of the network while the block runs."""
-    if isinstance(network, FastNet):
-        with _timed(network, STAGES, device, stages):
-            yield
-        return
-    names = {
-        "extract_features": "features",
-        "construct_cost": "cost construction",
-        "aggregate": "aggregation",
-        "regress": "regression",
-    }
-    with _timed(network, names, device, stages), _timed_masks(device, stages):
-        yield
-
-
-@contextmanager
-def _timed(
-    network: nn.Module, names: dict[str, str], device: torch.device, stages: dict[str, Stage]
-) -> Iterator[None]:
-    """Put a clock around methods and parts of a network, and take it off again."""
-    parts = {name: getattr(network, name) for name in names}
-    for name, part in parts.items():
-        owner, attribute = (part, "forward") if isinstance(part, nn.Module) else (network, name)
-        function = getattr(owner, attribute)
-        object.__setattr__(owner, attribute, _clocked(function, names[name], device, stages))
-    try:
-        yield
-    finally:
-        for name, part in parts.items():
-            owner, attribute = (part, "forward") if isinstance(part, nn.Module) else (network, name)
-            object.__delattr__(owner, attribute)
-
-
-@contextmanager
-def _timed_masks(device: torch.device, stages: dict[str, Stage]) -> Iterator[None]:
-    """The paper's masks come from a function of its module."""
-    from oaccdepth.networks import paper as module
-
-    module.occlusion_mask = _clocked(occlusion_mask, "mask generation", device, stages)
-    try:
-        yield
-    finally:
-        module.occlusion_mask = occlusion_mask
-
-
-def _clocked(
-    function: Callable[..., Any], name: str, device: torch.device, stages: dict[str, Stage]
-) -> Callable[..., Any]:
-    def run(*arguments: Any, **named: Any) -> Any:
-        stage = stages.setdefault(name, Stage())
-        memory = Memory(device)
-        synchronize(device)
-        started = time.perf_counter()
-        result = function(*arguments, **named)
-        synchronize(device)
-        stage.seconds += time.perf_counter() - started
-        stage.peak_bytes = max(stage.peak_bytes, memory.read())
-        return result
-
-    return run
 
 
 def count_macs(network: FastNet | OACCNet, device: torch.device) -> float:

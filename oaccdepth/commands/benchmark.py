@@ -1,14 +1,14 @@
-"""`oaccdepth benchmark`: the time and memory that the networks take here, stage by stage."""
+"""`oaccdepth benchmark`: the time and memory that the networks take here."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from oaccdepth.commands.shared import AsJson, Quiet, print_json, progress_bar, tables
+from oaccdepth.commands.shared import AsJson, Quiet, plural, print_json, progress_bar, tables
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.options import EstimateOptions
 
@@ -32,7 +32,7 @@ def benchmark(
     *,
     estimating: EstimateOptions,
 ) -> None:
-    """Measure the time and memory of every stage.
+    """Measure the time and memory of an estimate.
 
     All presets estimate the same random light field of 9x9 views in the same run, without reading
     or writing files. The paper's network takes minutes on a CPU: try --size 128 first.
@@ -56,6 +56,12 @@ def show(measured: list[Benchmark], construction: dict[str, float]) -> None:
     """Print the tables."""
     console = tables()
     for one in measured:
+        rows, columns = one.grid
+        console.print(
+            f"{one.preset}: {rows}x{columns} views of {one.side}x{one.side} px, {one.device}, "
+            f"{plural(one.threads, 'thread')}, {one.peak_bytes / 2**20:,.0f} MiB, "
+            f"{one.parameters:,} parameters, {one.macs / 1e9:,.0f} GMAC"
+        )
         console.print(_stage_table(one))
     by_name = {one.preset: one.seconds for one in measured}
     if set(PRESETS) <= by_name.keys():
@@ -70,22 +76,10 @@ def show(measured: list[Benchmark], construction: dict[str, float]) -> None:
 
 
 def _stage_table(one: Benchmark) -> Table:
-    rows, columns = one.grid
-    title = (
-        f"{one.preset}: {rows}x{columns} views of {one.side}x{one.side} px, {one.device}, "
-        f"{one.threads} threads"
-    )
-    table = Table(title=title, title_justify="left")
-    table.add_column("stage")
-    for heading in ("seconds", "peak memory"):
-        table.add_column(heading, justify="right")
-    for name, stage in one.stages.items():
-        table.add_row(name, f"{stage.seconds:.2f}", _mebibytes(stage.peak_bytes))
+    table = Table("stage")
+    table.add_column("seconds", justify="right")
+    for name, seconds in one.stages.items():
+        table.add_row(name, f"{seconds:.2f}")
     table.add_section()
-    table.add_row("total", f"{one.seconds:.2f}", _mebibytes(one.peak_bytes))
-    table.caption = f"{one.parameters:,} parameters, {one.macs / 1e9:,.0f} GMAC"
+    table.add_row("total", f"{one.seconds:.2f}")
     return table
-
-
-def _mebibytes(value: Any) -> str:
-    return f"{value / 2**20:,.0f} MiB" if value else ""
