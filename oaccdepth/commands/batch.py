@@ -63,16 +63,18 @@ def batch(
       oaccdepth batch scenes -o results
       oaccdepth batch scenes -o results --include 'training/*' --jobs 2
     """
-    from oaccdepth.batch import plan_batch, run_batch
-    from oaccdepth.batch.report import INDEX_FILE
-
     configure_logging(quiet, verbose)
     writing = replace(writing, view=writing.view or opened)
     groups = (options, reading, estimating, writing)
     if dry_run:
+        from oaccdepth.batch import plan_batch
+
         _print_plan(plan_batch(root, output, *groups), as_json)
         return
-    with bar_on_terminal(quiet) as bar:
+    with bar_on_terminal(quiet) as bar:  # it is there at once; the imports take a second
+        from oaccdepth.batch import run_batch
+        from oaccdepth.batch.report import INDEX_FILE
+
         watch = _Watch(bar, quiet)
         summary = run_batch(
             root,

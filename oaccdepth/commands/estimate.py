@@ -57,13 +57,13 @@ def estimate(
       oaccdepth estimate scenes/town -o results/town --view
       oaccdepth estimate picture_eslf.png -o results/picture --format ply
     """
-    from oaccdepth.commands.shared.preview import show_preview
-    from oaccdepth.pipeline import process
-    from oaccdepth.writers.results import RUN_FILE, VIEWER_FILE
-
     configure_logging(quiet, verbose)
     writing = replace(writing, view=writing.view or opened)
-    with progress_bar(quiet) as progress:
+    with progress_bar(quiet) as progress:  # it is there at once; the imports take a second
+        from oaccdepth.commands.shared.preview import show_preview
+        from oaccdepth.pipeline import process
+        from oaccdepth.writers.results import RUN_FILE, VIEWER_FILE
+
         done = process(
             path, output, reading, estimating, writing, overwrite=overwrite, progress=progress
         )

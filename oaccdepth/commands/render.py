@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from oaccdepth.commands.shared import (
     Verbose,
     configure_logging,
     plural,
+    print_json,
     progress_bar,
 )
 from oaccdepth.commands.shared.nesting import takes
@@ -21,18 +21,11 @@ from oaccdepth.errors import InvalidOption
 from oaccdepth.options import RenderOptions
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(render)
-
-
 @takes(options=RenderOptions)
 def render(
     output: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", metavar="DATA", help="Folder of the scenes.", show_default=False
-        ),
+        typer.Option("--output", "-o", metavar="DATA", help="Folder of the scenes."),
     ],
     objects: Annotated[
         Path | None,
@@ -52,8 +45,11 @@ def render(
 ) -> None:
     """Render light fields with ground truth, to train on.
 
-    Scenes are random, but the same for the same seed. A stopped run goes on where it was: scenes
-    that are there are skipped.
+    Scenes are random, but the same for the same seed. A run that was stopped continues when it is
+    started again: existing scenes are skipped.
+
+    For example:
+      oaccdepth render -o scenes --scenes 100
     """
     from oaccdepth.rendering import dataset
     from oaccdepth.rendering.objects import find_objects
@@ -68,12 +64,13 @@ def render(
         else:
             done = dataset.render_dataset(output, options, meshes, progress)
     if as_json:
-        facts = {
-            "output": str(output),
-            "rendered": [path.name for path in done.rendered],
-            "skipped": [path.name for path in done.skipped],
-        }
-        typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
+        print_json(
+            {
+                "output": str(output),
+                "rendered": [path.name for path in done.rendered],
+                "skipped": [path.name for path in done.skipped],
+            }
+        )
     elif not quiet:
         there = f", {len(done.skipped)} already there" if done.skipped else ""
         typer.echo(f"{output}: {plural(len(done.rendered), 'scene')} rendered{there}")

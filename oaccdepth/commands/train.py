@@ -56,11 +56,11 @@ def train(
       oaccdepth train scenes -o runs/first --minutes 60 --resume
       torchrun --nproc-per-node 2 -m oaccdepth train scenes -o runs/two --steps 5000
     """
-    from oaccdepth.training import loop
-
     configure_logging(quiet, verbose)
     quiet = quiet or os.environ.get("RANK", "0") != "0"  # only the first process speaks
-    with bar_on_terminal(quiet) as bar:
+    with bar_on_terminal(quiet) as bar:  # it is there at once; torch takes seconds
+        from oaccdepth.training import loop
+
         progress = loop.train(
             data,
             output,
