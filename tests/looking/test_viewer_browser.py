@@ -149,7 +149,7 @@ def test_passes_and_error_are_compared(visit, scene, rich_result):
     assert chosen == ["pass-1", "pass-2"]
     page.press("5", "x", "a")
     assert page.page.locator("#left").input_value() == "error"
-    assert " ".join(page.text("#legend-left").split()) == "−0.20 px farther 0 nearer 0.20 px"
+    assert " ".join(page.text("#legend-left").split()) == "−0.20 px farther 0 0.20 px nearer"
     page.hide_marks()
     seen = page.picture().astype(int)
     error = rich_result.disparity - scene.disparity

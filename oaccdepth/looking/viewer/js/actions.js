@@ -22,8 +22,9 @@ export class Actions {
     if (["move", "focus"].includes(tool) && !this.scene.meta.views) return;
     this.leaveCover();
     this.stopMotion();
-    const layout = tool === "inspect" ? "wipe" : "single";
-    this.state.set({ tool, hover: null, ...(this.state.get("isLayoutChosen") ? {} : { layout }) });
+    this.state.set({ tool, hover: null, isPointChosen: false });
+    if (!this.state.get("isLayoutChosen"))
+      this.state.set({ layout: tool === "inspect" ? "wipe" : "single" });
     if (tool === "cloud") return this.showCloud();
     if (tool === "focus") this.showFocus();
     else this.showPhoto("view", tool === "move");
@@ -284,7 +285,7 @@ export class Actions {
 
   pickPoint(point) {
     const pixel = this.stage.cloud.pick(point, this.state.values, this.stage.size());
-    if (pixel) this.state.set({ pixel });
+    if (pixel) this.state.set({ pixel, isPointChosen: true });
   }
 
   // Keys and settings ----------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import { makePoints } from "./points.js";
 import { makeSpace } from "./space.js";
 
 const [NEAR, FAR] = [0.02, 100];
-const MOST_PARALLAX = 0.12; // of the larger side, between near and far: how far one can turn
+const MOST_PARALLAX = 0.08; // of the larger side, between near and far: how far one can turn
 const MOST_TURN = 0.5; // rad
 
 export class Cloud {

@@ -15,7 +15,7 @@ const TOUCH_HINTS = {
   focus: "Tap to focus.",
   cloud: "Drag to orbit, pinch to come nearer, tap a point to inspect it.",
 };
-const MARKS_ONLY = new Set(["hover", "pixel", "details", "notice"]); // these leave the pictures alone
+const MARKS_ONLY = new Set(["hover", "pixel", "details", "notice", "isPointChosen"]); // these leave the pictures alone
 
 export class Drawing {
   constructor(scene, state, stage, controls, inspector) {

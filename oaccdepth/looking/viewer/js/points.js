@@ -1,61 +1,75 @@
 // The points of the cloud: every pixel of the centre view, and what only other views see.
+// Loops over all pixels: plain numbers in typed arrays, no objects.
 import { NOT_KNOWN } from "./scene.js";
-import { edgeStep, toCentre } from "./space.js";
+import { edgeStep, march } from "./space.js";
 
 const MOST_POINTS = 1_200_000; // of larger pictures only some pixels become points
-const HIDDEN = { confidence: 128, steepness: 12 }; // of points that the centre view does not see
+const HIDDEN = { confidence: 128, steepness: 7 }; // of points that the centre view does not see
 
-/** Points under construction: lists that grow. */
+/** Points under construction. */
 class PointList {
-  constructor(scene, space) {
-    Object.assign(this, { scene, space, places: [], paints: [], steeps: [], pixels: [] });
+  constructor(scene, most) {
+    Object.assign(this, { scene, count: 0 });
+    this.places = new Float32Array(3 * most); // px right, px up, disparity
+    this.paints = new Uint8Array(4 * most); // colour, confidence
+    this.steeps = new Float32Array(most);
+    this.pixels = new Uint32Array(most); // the pixel that a click on the point inspects
   }
 
-  /** `pixel` is the pixel that a click on the point inspects. */
-  add(x, y, d, [red, green, blue], confidence, steep, pixel) {
+  /** A point at pixel `i`, in the colour of `source` there. */
+  add(i, d, source, confidence, steepness) {
     const { width, height } = this.scene;
-    this.places.push(x - (width - 1) / 2, (height - 1) / 2 - y, d);
-    this.paints.push(red, green, blue, confidence);
-    this.steeps.push(steep);
-    this.pixels.push(pixel);
+    const n = this.count++;
+    this.places[3 * n] = (i % width) - (width - 1) / 2;
+    this.places[3 * n + 1] = (height - 1) / 2 - Math.floor(i / width);
+    this.places[3 * n + 2] = d;
+    for (let c = 0; c < 3; c++) this.paints[4 * n + c] = source ? source[4 * i + c] : 128;
+    this.paints[4 * n + 3] = confidence;
+    this.steeps[n] = steepness;
+    this.pixels[n] = i;
   }
 
   finish() {
+    const { count } = this;
     return {
-      places: Float32Array.from(this.places),
-      paints: Uint8Array.from(this.paints),
-      steeps: Float32Array.from(this.steeps),
-      pixels: Uint32Array.from(this.pixels),
+      places: this.places.subarray(0, 3 * count),
+      paints: this.paints.subarray(0, 4 * count),
+      steeps: this.steeps.subarray(0, count),
+      pixels: this.pixels.subarray(0, count),
     };
   }
 }
 
-/** All points. `photo`: the centre view, RGBA; `readView(u, v)`: the same of another view. */
+/**
+ * All points. `photo`: the centre view, RGBA; `readView(u, v)`: another view; `reach`: how far [px]
+ * what is hidden may be continued.
+ */
 export function makePoints(scene, space, photo, readView, reach) {
-  const list = new PointList(scene, space);
-  const step = Math.ceil(Math.sqrt((scene.width * scene.height) / MOST_POINTS));
-  addVisible(list, photo, step);
-  if (photo && step === 1) addHidden(list, photo, readView, reach);
+  const area = scene.width * scene.height;
+  const step = Math.ceil(Math.sqrt(area / MOST_POINTS));
+  const list = new PointList(scene, step === 1 ? 2 * area : area);
+  addVisible(list, space, photo, step);
+  if (photo && step === 1) addHidden(list, space, photo, readView, reach);
   return { ...list.finish(), step };
 }
 
-const colourAt = (pixels, i) => (pixels ? pixels.subarray(4 * i, 4 * i + 3) : [128, 128, 128]);
-
-function addVisible(list, photo, step) {
+function addVisible(list, { isPlaced, slope, pitch, median }, photo, step) {
   const { width, height, solid, confidence, extent } = list.scene;
-  const { isPlaced, slope, pitch, median } = list.space;
   const edge = edgeStep(extent);
   for (let y = 0; y < height; y += step)
     for (let x = 0; x < width; x += step) {
       const i = y * width + x;
-      if (!isPlaced(solid[i])) continue;
+      const own = solid[i];
+      if (!isPlaced(own)) continue;
       let change = 0; // to the neighbours on the same surface
-      for (const j of [x ? i - 1 : i, x + 1 < width ? i + 1 : i, y ? i - width : i, y + 1 < height ? i + width : i]) {
-        const difference = Math.abs(solid[j] - solid[i]);
+      for (let side = 0; side < 4; side++) {
+        const [nx, ny] = [x + (side === 0) - (side === 1), y + (side === 2) - (side === 3)];
+        if (nx < 0 || ny < 0 || nx >= width || ny >= height) continue;
+        const difference = Math.abs(solid[ny * width + nx] - own);
         if (difference < edge && difference > change) change = difference;
       }
-      const depth = 1 / (1 + slope * (solid[i] - median));
-      list.add(x, y, solid[i], colourAt(photo, i), confidence[i], (slope * depth * change) / pitch, i);
+      const depth = 1 / (1 + slope * (own - median));
+      list.add(i, own, photo, confidence[i], (slope * depth * change) / pitch);
     }
 }
 
@@ -63,22 +77,21 @@ function addVisible(list, photo, step) {
  * A second layer behind the first: surfaces that the centre view does not see, painted by the outer
  * views, which do; beyond what those saw, continued from beside it.
  */
-function addHidden(list, photo, readView, reach) {
+function addHidden(list, space, photo, readView, reach) {
   const { scene } = list;
-  const { width, height } = scene;
+  const area = scene.width * scene.height;
   const layer = {
-    disparity: new Float32Array(width * height).fill(2 * NOT_KNOWN),
-    colours: new Uint8Array(4 * width * height),
+    disparity: new Float32Array(area).fill(2 * NOT_KNOWN),
+    colours: new Uint8Array(4 * area),
   };
   for (const [u, v] of outerViews(scene)) {
     const view = readView(u, v);
     if (view) collectHidden(scene, layer, [u, v], view);
   }
   continueHidden(scene, layer, photo, reach);
-  layer.disparity.forEach((d, i) => {
-    if (list.space.isPlaced(d))
-      list.add(i % width, Math.floor(i / width), d, colourAt(layer.colours, i), HIDDEN.confidence, HIDDEN.steepness, i);
-  });
+  for (let i = 0; i < area; i++)
+    if (space.isPlaced(layer.disparity[i]))
+      list.add(i, layer.disparity[i], layer.colours, HIDDEN.confidence, HIDDEN.steepness);
 }
 
 /** Corners and middles of the edges of the grid, as far as there are views. */
@@ -92,55 +105,63 @@ function outerViews({ grid, meta }) {
 /** What one view sees and the centre view does not: into the layer, at its place in the centre view. */
 function collectHidden(scene, layer, [u, v], view) {
   const { width, height, solid, extent } = scene;
-  const camera = { x: v - scene.grid.middle.v, y: u - scene.grid.middle.u };
-  const edge = edgeStep(extent);
+  const [right, down] = [v - scene.grid.middle.v, u - scene.grid.middle.u];
+  const edge = 2 * edgeStep(extent);
+  const seen = new Float64Array(4);
   for (let y = 0; y < height; y++)
     for (let x = 0; x < width; x++) {
-      const place = toCentre(scene, { x: x + 0.5, y: y + 0.5 }, camera);
-      const [column, row] = [Math.floor(place.x), Math.floor(place.y)];
-      if (!place.isHidden || column < 0 || row < 0 || column >= width || row >= height) continue;
+      march(scene, x + 0.5, y + 0.5, right, down, seen);
+      if (!seen[3]) continue;
+      const column = Math.floor(x + 0.5 + seen[2] * right);
+      const row = Math.floor(y + 0.5 + seen[2] * down);
+      if (column < 0 || row < 0 || column >= width || row >= height) continue;
       const at = row * width + column;
       // Known already, or too close to an edge to say.
-      if (layer.disparity[at] > NOT_KNOWN || solid[at] < place.d + 2 * edge) continue;
+      if (layer.disparity[at] > NOT_KNOWN || solid[at] < seen[2] + edge) continue;
       const vx = Math.min(Math.floor(((x + 0.5) * view.width) / width), view.width - 1);
       const vy = Math.min(Math.floor(((y + 0.5) * view.height) / height), view.height - 1);
-      layer.disparity[at] = place.d;
-      layer.colours.set(colourAt(view.pixels, vy * view.width + vx), 4 * at);
+      paintLayer(layer, at, seen[2], view.pixels, vy * view.width + vx);
     }
+}
+
+function paintLayer(layer, at, d, source, from) {
+  layer.disparity[at] = d;
+  for (let c = 0; c < 3; c++) layer.colours[4 * at + c] = source[4 * from + c];
 }
 
 /** Continue the surfaces behind by `reach` pixels, from the visible and the collected ones. */
 function continueHidden(scene, layer, photo, reach) {
   const { width, height } = scene;
-  const isInner = (i) => {
-    const [x, y] = [i % width, Math.floor(i / width)];
-    return x > 0 && y > 0 && x < width - 1 && y < height - 1;
-  };
-  let border = new Set(Array.from({ length: width * height }, (_, i) => i).filter(isInner));
-  for (let pass = 0; pass < reach && border.size; pass++) {
-    const found = [];
-    for (const i of border) {
-      const surface = layer.disparity[i] > NOT_KNOWN ? null : farthestBeside(scene, layer, photo, i);
-      if (surface) found.push([i, surface]);
-    }
-    border = new Set();
-    for (const [i, { d, colour }] of found) {
-      layer.disparity[i] = d;
-      layer.colours.set(colour, 4 * i);
-      for (const j of [i - 1, i + 1, i - width, i + width]) if (isInner(j)) border.add(j);
-    }
+  let border = [];
+  for (let y = 1; y < height - 1; y++)
+    for (let x = 1; x < width - 1; x++) border.push(y * width + x);
+  for (let pass = 0; pass < reach && border.length; pass++) {
+    const found = border.filter((i) => layer.disparity[i] <= NOT_KNOWN);
+    const from = found.map((i) => farthestBeside(scene, layer, i));
+    // What was there before this pass: a collected surface hides the visible one.
+    const isCollected = from.map((j) => j >= 0 && layer.disparity[j] > NOT_KNOWN);
+    const next = new Set();
+    found.forEach((i, n) => {
+      const j = from[n];
+      if (j < 0) return;
+      if (isCollected[n]) paintLayer(layer, i, layer.disparity[j], layer.colours, j);
+      else paintLayer(layer, i, scene.solid[j], photo, j);
+      for (const k of [i - 1, i + 1, i - width, i + width]) {
+        const [x, y] = [k % width, Math.floor(k / width)];
+        if (x > 0 && y > 0 && x < width - 1 && y < height - 1) next.add(k);
+      }
+    });
+    border = [...next];
   }
 }
 
-/** The farthest surface beside a pixel that lies behind what is seen there; null if there is none. */
-function farthestBeside({ width, solid, extent }, { disparity, colours }, photo, i) {
-  const behind = solid[i] - 2 * edgeStep(extent);
-  let best = null;
-  for (const j of [i - 1, i + 1, i - width, i + width]) {
-    const isCollected = disparity[j] > NOT_KNOWN;
-    const d = isCollected ? disparity[j] : solid[j];
-    if (d > NOT_KNOWN && d < behind && !(best && d >= best.d))
-      best = { d, colour: colourAt(isCollected ? colours : photo, j) };
+/** The neighbour with the farthest surface behind what is seen at a pixel; -1 if there is none. */
+function farthestBeside({ width, solid, extent }, { disparity }, i) {
+  let [best, farthest] = [-1, solid[i] - 2 * edgeStep(extent)];
+  for (let side = 0; side < 4; side++) {
+    const j = i + (side === 0 ? -1 : side === 1 ? 1 : side === 2 ? -width : width);
+    const d = disparity[j] > NOT_KNOWN ? disparity[j] : solid[j];
+    if (d > NOT_KNOWN && d < farthest) [best, farthest] = [j, d];
   }
-  return best && { d: best.d, colour: [...best.colour] };
+  return best;
 }

@@ -150,11 +150,12 @@ export class Renderer {
   layerValues(pane, look, ratio) {
     const { layer, scale } = pane;
     const step = 1 / (scale * ratio);
+    const isMoved = look.camera.x !== 0 || look.camera.y !== 0; // then no rims between surfaces
     return {
       ...this.common(),
       uRefocused: this.refocused.texture,
       uDisparity: this.disparity,
-      uValue: this.named(layer.value),
+      uValue: isMoved && layer.value === "disparity" ? this.solid : this.named(layer.value),
       uOther: this.named(layer.other),
       uMasks: this.masks,
       uColours: this.colours,

@@ -119,30 +119,31 @@ float fetch(sampler2D map, ivec2 i) {
 }
 float known(float d) { return d < -1e29 ? 0.0 : d; }
 
-// What the moved camera sees at p, in the centre view: the same as \`toCentre\` of space.js.
-vec2 toCentre(vec2 p) {
-  if (uCamera == vec2(0.0)) return p;
+// What the moved camera sees at p: its place in the centre view and its disparity. Where the centre
+// view does not see it, the surface beside it. The same as \`march\` of space.js.
+vec3 toCentre(vec2 p) {
+  if (uCamera == vec2(0.0)) return vec3(p, 0.0);
   float span = uExtent.y - uExtent.x;
   int steps = clamp(int(ceil(1.5 * length(uCamera) * span)), 1, 96);
-  float stride = span / float(steps), found = 1e30, earlier = 1e30;
+  float stride = span / float(steps);
+  vec3 found = vec3(p, 1e30), earlier = found;
   for (int i = 0; i <= steps; i++) {
     float level = uExtent.y - stride * float(i);
-    float d = fetch(uSolid, ivec2(floor(p + level * uCamera)));
+    vec2 place = p + level * uCamera;
+    float d = fetch(uSolid, ivec2(floor(place)));
     if (d < -1e29) continue;
-    if (d < level - 0.5 * stride) { earlier = found; found = d; }
-    else {
-      found = found < 1e29 && d > level + 2.5 * stride ? min(found, earlier) : d;
-      break;
-    }
+    if (d < level - 0.5 * stride) { earlier = found; found = vec3(place, d); }
+    else if (found.z > 1e29 || d <= level + 2.5 * stride) return vec3(p + d * uCamera, d);
+    else return earlier.z < found.z ? earlier : found;
   }
-  return p + (found < 1e29 ? found : 0.0) * uCamera;
+  return found.z < 1e29 ? found : vec3(p, 0.0);
 }
 
 // The picture from between the views: the four nearest ones, each moved along the disparity.
 vec3 seen(vec2 p) {
   if (uCamera == vec2(0.0)) return textureLod(uCentre, p / uSize, 0.0).rgb;
-  vec2 centre = toCentre(p);
-  float d = dot(centre - p, uCamera) / dot(uCamera, uCamera);
+  vec3 centre = toCentre(p);
+  float d = centre.z;
   ivec2 first = ivec2(floor(uCamera));
   vec2 part = uCamera - vec2(first);
   vec4 sum = vec4(0.0);
@@ -154,7 +155,7 @@ vec3 seen(vec2 p) {
     sum += share.x * share.y * viewAt(first + step, place);
   }
   if (sum.a > 0.001) return sum.rgb / sum.a;
-  return textureLod(uCentre, centre / uSize, 0.0).rgb;
+  return textureLod(uCentre, centre.xy / uSize, 0.0).rgb;
 }
 
 float computedMask(ivec2 i) { // (1 - |difference to the centre|)^2, as the networks do
@@ -212,7 +213,9 @@ void main() {
 #elif KIND >= MASK
   colour = vec4(values(p), 1.0);
 #else
-  colour = vec4(values(toCentre(p)), 1.0);
+  vec2 place = toCentre(p).xy;
+  if (uCamera != vec2(0.0)) place = floor(place) + 0.5; // nothing between two surfaces
+  colour = vec4(values(place), 1.0);
 #endif
 }`;
 

@@ -69,33 +69,42 @@ export function snapEdges(scene) {
 export const edgeStep = ({ usual }) => Math.max(0.025 * (usual[1] - usual[0]), 0.02);
 
 /**
- * Where a point seen at (x, y) from a moved camera lies in the centre view: q = p + d * steps. The
- * first surface from near to far, in steps of two thirds of a pixel. Where the centre view sees no
- * such point (`isHidden`), the surface behind. The shader does the same.
+ * What a moved camera sees at (px, py): [x, y, d, isHidden] into `seen`, x and y in the centre view.
+ * The first surface from near to far, in steps of two thirds of a pixel, with disparity d at
+ * p + d * camera. Where the centre view does not see it, the surface beside it. The shader does the
+ * same.
  */
-export function toCentre(scene, point, camera) {
-  const length = Math.hypot(camera.x, camera.y);
-  if (!length) return { x: point.x, y: point.y, d: 0, isHidden: false };
+export function march(scene, px, py, right, down, seen) {
   const { solid, width, height } = scene;
   const [low, high] = scene.extent.full;
+  const length = Math.hypot(right, down);
   const steps = Math.min(Math.max(Math.ceil(1.5 * length * (high - low)), 1), 96);
   const stride = (high - low) / steps;
-  let [found, earlier, isHidden] = [Infinity, Infinity, true];
-  for (let i = 0; i <= steps; i++) {
+  let [x, y, d, earlierX, earlierY, earlierD] = [px, py, Infinity, px, py, Infinity];
+  for (let i = 0; i <= steps && length; i++) {
     const level = high - stride * i;
-    const column = Math.min(Math.max(Math.floor(point.x + level * camera.x), 0), width - 1);
-    const row = Math.min(Math.max(Math.floor(point.y + level * camera.y), 0), height - 1);
-    const d = solid[row * width + column];
-    if (d <= NOT_KNOWN) continue;
-    if (d < level - 0.5 * stride) [earlier, found] = [found, d];
-    else {
-      isHidden = found < Infinity && d > level + 2.5 * stride;
-      found = isHidden ? Math.min(found, earlier) : d;
-      break;
-    }
+    const [qx, qy] = [px + level * right, py + level * down];
+    const column = Math.min(Math.max(Math.floor(qx), 0), width - 1);
+    const row = Math.min(Math.max(Math.floor(qy), 0), height - 1);
+    const own = solid[row * width + column];
+    if (own <= NOT_KNOWN) continue;
+    if (own < level - 0.5 * stride) {
+      [earlierX, earlierY, earlierD] = [x, y, d];
+      [x, y, d] = [qx, qy, own];
+    } else if (d === Infinity || own <= level + 2.5 * stride) {
+      [seen[0], seen[1], seen[2], seen[3]] = [px + own * right, py + own * down, own, 0];
+      return;
+    } else break;
   }
-  if (found === Infinity) found = 0;
-  return { x: point.x + found * camera.x, y: point.y + found * camera.y, d: found, isHidden };
+  if (earlierD < d) [x, y, d] = [earlierX, earlierY, earlierD];
+  [seen[0], seen[1], seen[2], seen[3]] = [x, y, d === Infinity ? 0 : d, d === Infinity ? 0 : 1];
+}
+
+/** The same for one place: where it lies in the centre view. */
+export function toCentre(scene, point, camera) {
+  const seen = [0, 0, 0, 0];
+  march(scene, point.x, point.y, camera.x, camera.y, seen);
+  return { x: seen[0], y: seen[1] };
 }
 
 /** A length in the unit that suits it. */

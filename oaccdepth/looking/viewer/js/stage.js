@@ -124,9 +124,9 @@ export class Stage {
     const range = layer.range(values);
     const text = (value) => signed(value, digits) + (unit && ` ${unit}`);
     bar.style.setProperty("background", cssRamp(this.scene, layer.map(values)));
-    low.textContent = [text(range[0]), ends[0]].filter(Boolean).join(" ");
+    low.textContent = [text(range[0]), ends[0]].filter(Boolean).join("\n");
     middle.textContent = layer.kind === "DIFFERENCE" ? "0" : "";
-    high.textContent = [ends[1], text(range[1])].filter(Boolean).join(" ");
+    high.textContent = [text(range[1]), ends[1]].filter(Boolean).join("\n");
   }
 
   /** The chosen pixel on every pane, and the hovered one on the panes where the pointer is not. */
@@ -159,9 +159,9 @@ export class Stage {
     context.restore();
   }
 
-  markPoint(context, { pixel, orbit, cloud, motion }) {
+  markPoint(context, { pixel, orbit, cloud, isPointChosen }) {
     const d = this.scene.solid[pixel.y * this.scene.width + pixel.x];
-    if (motion || !this.cloud.space.isPlaced(d)) return;
+    if (!isPointChosen || !this.cloud.space.isPlaced(d)) return;
     const size = this.size();
     const from = [pixel.x - (this.scene.width - 1) / 2, (this.scene.height - 1) / 2 - pixel.y, d];
     const [x, y] = this.cloud.project(from, this.cloud.matrix(orbit, size), size, cloud.stretch);

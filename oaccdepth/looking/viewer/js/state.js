@@ -59,6 +59,7 @@ export function firstState(scene, pairs) {
     isRecording: false,
     notice: "", // what was just done, where the hint stands
     orbit: REST,
+    isPointChosen: false, // by a click in 3D: the mark may lie behind something else
     cloud: {
       colour: scene.centre ? "view" : "disparity",
       size: 1,

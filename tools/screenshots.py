@@ -1,0 +1,137 @@
+"""The pictures of the README: what a result looks like, its page, and the page of a batch.
+
+python tools/screenshots.py RESULT [BATCH]: RESULT is a folder written by `oaccdepth demo`, BATCH
+one written by `oaccdepth batch --view`. Writes picture.png, page.png, cloud.png and, with BATCH,
+gallery.png to docs/, each under 300 kB. Needs Playwright (`pip install playwright`) and Chromium.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from oaccdepth import readers
+from oaccdepth.looking import figures
+from oaccdepth.looking.drawing import rasterise
+from oaccdepth.writers.pictures import Picture
+from oaccdepth.writers.results import VIEWER_FILE, read_result
+
+DOCS = Path(__file__).parents[1] / "docs"
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--use-gl=angle",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+]
+WINDOW = {"width": 1440, "height": 900}
+LARGEST = 290_000  # bytes of a picture
+PATIENCE_MS = 120_000
+ORBIT = 0.7  # of the limit
+
+
+def main(result: Path, batch: Path | None = None) -> None:
+    """Take all pictures."""
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        page = result / VIEWER_FILE
+        with visit(browser, page, "#tool=inspect") as shown:
+            store(DOCS / "page.png", screenshot(shown))
+        with visit(browser, page, "#tool=cloud") as shown:
+            front = screenshot(shown, "#viewport")
+            turn(shown)
+            cloud = cut_out(screenshot(shown, "#viewport"), front)
+            store(DOCS / "cloud.png", screenshot(shown))
+        store(DOCS / "picture.png", compose(result, cloud))
+        if batch is not None:
+            with visit(browser, batch / "index.html", "", None) as shown:
+                store(DOCS / "gallery.png", screenshot(shown))
+        browser.close()
+
+
+@contextmanager
+def visit(
+    browser: Browser, path: Path, link: str, ready: str | None = "html[data-state=complete]"
+) -> Iterator[Page]:
+    """Open a page, dark and without motion, and wait until all of it is there."""
+    context = browser.new_context(
+        viewport=WINDOW, color_scheme="dark", reduced_motion="reduce", device_scale_factor=1
+    )
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto(path.resolve().as_uri() + link)
+    if ready:
+        page.wait_for_selector(ready, state="attached")
+    page.wait_for_timeout(1000)
+    yield page
+    context.close()
+
+
+def turn(page: Page) -> None:
+    """Drag the cloud to the side, which the page limits, and let go."""
+    box = page.locator("#viewport").bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x - 0.5 * ORBIT * box["width"], y + 0.15 * box["height"], steps=4)
+    page.mouse.up()
+    page.mouse.move(2, 2)
+    page.wait_for_timeout(2000)
+
+
+def screenshot(page: Page, selector: str | None = None) -> Picture:
+    """What is seen, (h, w, 3)."""
+    data = page.locator(selector).screenshot() if selector else page.screenshot()
+    decoded = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+    assert decoded is not None
+    return np.asarray(decoded[..., ::-1], dtype=np.uint8)
+
+
+def cut_out(picture: Picture, front: Picture) -> Picture:
+    """The part where the photo was, seen from the front."""
+    ground = front[front.shape[0] // 2, 3]
+    rows, columns = np.nonzero(np.abs(front.astype(int) - ground).max(axis=2) > 6)
+    return picture[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
+
+
+def compose(folder: Path, cloud: Picture) -> Picture:
+    """View, disparity, masks and cloud in a row."""
+    light_field = readers.read(folder / "scene")
+    result = read_result(folder)
+    masks = np.load(folder / "masks" / "masks.npz")["masks"]  # those of the network
+    material = figures.Material(light_field, replace(result, masks=masks))
+    panels = figures.make_panels(material, ["view", "disparity", "masks"])
+    height, width = panels[0].picture.shape[:2]
+    fitted = cv2.resize(cloud, (width * 2, height * 2), interpolation=cv2.INTER_AREA)
+    panels.append(figures.Panel("In 3D, in the page", np.asarray(fitted, dtype=np.uint8)))
+    return rasterise(figures.compose(panels, columns=4, side=360))
+
+
+def store(path: Path, picture: Picture) -> None:
+    """Write a PNG that is small enough: if need be, with fewer colours, then with fewer pixels."""
+    image = Image.fromarray(picture)
+    image.save(path, optimize=True)
+    while path.stat().st_size > LARGEST:
+        palette = image.quantize(256, kmeans=4)
+        image.quantize(palette=palette, dither=Image.Dither.FLOYDSTEINBERG).save(
+            path, optimize=True
+        )
+        if path.stat().st_size > LARGEST:
+            image = image.resize((round(image.width * 0.92), round(image.height * 0.92)))
+    print(f"{path}: {image.width}x{image.height}, {path.stat().st_size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) not in (2, 3):
+        sys.exit(__doc__)
+    main(Path(sys.argv[1]), Path(sys.argv[2]) if len(sys.argv) == 3 else None)
