@@ -1,8 +1,10 @@
-"""Python loops -> machine code, kept between runs where a folder can be written."""
+"""Python loops -> machine code, kept between runs where a folder can be written; and threads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -10,19 +12,10 @@ Loop = Callable[..., Any]
 
 
 def compiled(function: Loop) -> Loop:
-    """Compile a loop with numba, to be called from other compiled loops."""
-    return _compile(function, parallel=False)
-
-
-def compiled_parallel(function: Loop) -> Loop:
-    """Compile a loop with numba whose `prange` runs on all cores."""
-    return _compile(function, parallel=True)
-
-
-def _compile(function: Loop, *, parallel: bool) -> Loop:
+    """Compile a loop with numba; it runs beside others in threads."""
     import numba
 
-    options: dict[str, Any] = {"nogil": True, "fastmath": True, "parallel": parallel}
+    options: dict[str, Any] = {"nogil": True, "fastmath": True}
     try:
         result: Loop = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder for the cache can be written: compile in every process
@@ -36,3 +29,24 @@ def _compile(function: Loop, *, parallel: bool) -> Loop:
 
     cache.save_overload = save_if_possible
     return result
+
+
+def run_in_threads(loop: Loop, calls: Iterable[tuple[Any, ...]]) -> None:
+    """Call a compiled loop with each set of arguments, on all cores.
+
+    Threads of our own: compiling a loop over all calls takes twice as long, and its threads do not
+    survive a fork. The first call is made alone, because it may have to compile.
+    """
+    calls = iter(calls)
+    for first in calls:
+        loop(*first)
+        break
+    with ThreadPoolExecutor(_cores()) as pool:
+        for done in [pool.submit(loop, *arguments) for arguments in calls]:
+            done.result()
+
+
+def _cores() -> int:
+    """Cores that this process may use; NUMBA_NUM_THREADS sets another number."""
+    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return int(os.environ.get("NUMBA_NUM_THREADS", there or 1))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 
+from oaccdepth.rendering.compiling import run_in_threads
 from oaccdepth.rendering.rig import Numbers
 
 SHADOW_MAP = 1024  # texels a side
@@ -54,7 +56,7 @@ def shadow_maps(corners: Numbers, directions: Numbers, size: int) -> tuple[Numbe
     covered = corners.reshape(-1, 3)
     projections = np.stack([project_to_light(d, covered, size) for d in directions])
     maps = np.empty((len(directions), size, size), np.float32)
-    rasteriser.draw_maps(corners, projections, maps)
+    run_in_threads(rasteriser.draw_map, zip(repeat(corners), projections, maps, strict=False))
     return maps, projections
 
 
@@ -77,7 +79,8 @@ def ambient_light(points: Numbers, normals: Numbers, casting: Numbers) -> Number
     maps, projections = shadow_maps(casting, directions, SKY_MAP)
     extent = float(np.linalg.norm(np.ptp(casting.reshape(-1, 3), axis=0)))
     lifted = points + normals * np.float32(2 * extent / SKY_MAP)  # two texels off the surface
-    out = np.empty(len(points), np.float32)
-    rasteriser.light_points(lifted, normals, maps, projections, directions, out)
+    out = np.zeros(len(points), np.float32)
+    for shadow_map, projection, direction in zip(maps, projections, directions, strict=True):
+        rasteriser.add_light(lifted, normals, shadow_map, projection, direction, out)
     whole = np.clip(normals @ directions.T, 0, None).sum(axis=1)
     return np.asarray(out / np.maximum(whole, 0.25 * whole.max()), np.float32)

@@ -10,10 +10,9 @@ Corners are (t, 3, 3): x, y [px] of the reference view, and disparity [px per st
 # mypy: allow-untyped-defs
 from __future__ import annotations
 
-import numba
 import numpy as np
 
-from oaccdepth.rendering.compiling import compiled, compiled_parallel
+from oaccdepth.rendering.compiling import compiled
 
 NOTHING = -1e9  # disparity where there is no triangle
 EDGE = -1e-6  # neighbours overlap by this part of a triangle: no cracks between them
@@ -89,37 +88,36 @@ def apply(projection, points, out):
             )
 
 
-@compiled_parallel
-def draw_maps(positions, projections, maps):
-    """Draw triangles (t, 3, 3) in space into one shadow map per light, (l, size, size)."""
-    for index in numba.prange(len(maps)):
-        light = np.int64(index)
-        maps[light] = NOTHING
-        owner = np.empty(maps.shape[1:], np.int32)
-        edges, corner = np.empty((4, 3)), np.empty((3, 3))
-        for triangle in range(len(positions)):
-            apply(projections[light], positions[triangle], corner)
-            draw_triangle(corner, 0.0, 0.0, 1.0, triangle, edges, maps[light], owner)
+@compiled
+def draw_map(positions, projection, shadow_map):
+    """Draw triangles (t, 3, 3) in space into the shadow map of a light, (size, size)."""
+    shadow_map[:] = NOTHING
+    owner = np.empty(shadow_map.shape, np.int32)
+    edges, corner = np.empty((4, 3)), np.empty((3, 3))
+    for triangle in range(len(positions)):
+        apply(projection, positions[triangle], corner)
+        draw_triangle(corner, 0.0, 0.0, 1.0, triangle, edges, shadow_map, owner)
 
 
-@compiled_parallel
-def light_points(points, normals, maps, projections, directions, out):
-    """Ambient light at points (n, 3): the sum over a sky of lights, each with its shadow map."""
-    size = maps.shape[1]
-    for index in numba.prange(len(points)):
-        number = np.int64(index)
-        seen, total = np.empty((1, 3)), 0.0
-        for light in range(len(maps)):
-            facing = 0.0
-            for axis in range(3):
-                facing += normals[number, axis] * directions[light, axis]
-            if facing > 0.0:
-                apply(projections[light], points[number : number + 1], seen)
-                x, y = int(np.floor(seen[0, 0])), int(np.floor(seen[0, 1]))
-                inside = 0 <= x < size and 0 <= y < size
-                if not inside or maps[light, y, x] <= seen[0, 2]:
-                    total += facing
-        out[number] = total
+@compiled
+def add_light(points, normals, shadow_map, projection, direction, out):
+    """Add one light of the sky to `out`, (n,), at the points that it reaches."""
+    size = shadow_map.shape[0]
+    for index in range(len(points)):
+        facing = 0.0
+        for axis in range(3):
+            facing += normals[index, axis] * direction[axis]
+        if facing <= 0.0:
+            continue
+        x, y, near = projection[0, 3], projection[1, 3], projection[2, 3]
+        for axis in range(3):
+            x += projection[0, axis] * points[index, axis]
+            y += projection[1, axis] * points[index, axis]
+            near += projection[2, axis] * points[index, axis]
+        column, row = int(np.floor(x)), int(np.floor(y))
+        inside = 0 <= column < size and 0 <= row < size
+        if not inside or shadow_map[row, column] <= near:
+            out[index] += facing
 
 
 @compiled
@@ -178,19 +176,16 @@ def hide(corners, disparity, step_u, step_v, tolerance, starts, order, seen):
                     seen[y, x] = False
 
 
-@compiled_parallel
-def find_visible(corners, disparity, steps, tolerance, seen):
-    """Fill `seen` (n, h, w): is a reference view's point the front-most at its place in a view."""
+@compiled
+def find_visible(corners, disparity, step_u, step_v, tolerance, seen):
+    """Fill `seen` (h, w): is a reference view's point the front-most at its place in a view."""
     height, width = disparity.shape
-    for index in numba.prange(len(steps)):
-        number = np.int64(index)
-        step_u, step_v = steps[number, 0], steps[number, 1]
-        starts = np.empty(height * width + 1, np.int64)
-        order = np.empty(height * width, np.int64)
-        sort_points(disparity, step_u, step_v, starts, order)
-        for row in range(height):
-            for column in range(width):
-                y = row - disparity[row, column] * step_u
-                x = column - disparity[row, column] * step_v
-                seen[number, row, column] = (0 <= y <= height - 1) and (0 <= x <= width - 1)
-        hide(corners, disparity, step_u, step_v, tolerance, starts, order, seen[number])
+    starts = np.empty(height * width + 1, np.int64)
+    order = np.empty(height * width, np.int64)
+    sort_points(disparity, step_u, step_v, starts, order)
+    for row in range(height):
+        for column in range(width):
+            y = row - disparity[row, column] * step_u
+            x = column - disparity[row, column] * step_v
+            seen[row, column] = (0 <= y <= height - 1) and (0 <= x <= width - 1)
+    hide(corners, disparity, step_u, step_v, tolerance, starts, order, seen)

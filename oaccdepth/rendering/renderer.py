@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 
 from oaccdepth.lightfield import Array, BoolArray, FloatArray
+from oaccdepth.rendering.compiling import run_in_threads
 from oaccdepth.rendering.lighting import SHADOW_MAP, Lighting, ambient_light, shadow_maps
 from oaccdepth.rendering.meshes import IntArray, Mesh, Texture, corner_normals
 from oaccdepth.rendering.rig import Rig
@@ -75,7 +76,11 @@ def find_visibility(triangles: Triangles, disparity: FloatArray, places: FloatAr
 
     seen = np.empty((places.shape[0] * places.shape[1], *disparity.shape), bool)
     steps = places.reshape(-1, 2).astype(np.float64)
-    rasteriser.find_visible(triangles.corners, disparity, steps, TOLERANCE_PX, seen)
+    calls = (
+        (triangles.corners, disparity, u, v, TOLERANCE_PX, view)
+        for (u, v), view in zip(steps.tolist(), seen, strict=True)
+    )
+    run_in_threads(rasteriser.find_visible, calls)
     return seen.reshape(*places.shape[:2], *disparity.shape)
 
 
@@ -95,18 +100,16 @@ def render_views(
 
     steps = places.reshape(-1, 2).astype(np.float64)
     out = np.empty((len(steps), *rig.size, 3), np.float32)
-    shading.draw_views(
-        triangles.corners,
-        triangles.carried,
-        triangles.style,
+    fixed = (
+        (triangles.corners, triangles.carried, triangles.style),
         (triangles.texels, triangles.levels),
         triangles.materials,
         (triangles.lights, triangles.maps),
-        steps,
-        rig.baseline,
-        samples,
-        out,
     )
+    calls = (
+        (*fixed, place, rig.baseline, samples, view) for place, view in zip(steps, out, strict=True)
+    )
+    run_in_threads(shading.draw_view, calls)
     return out.reshape(*places.shape[:2], *out.shape[1:])
 
 

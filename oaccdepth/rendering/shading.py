@@ -6,10 +6,9 @@ What a corner carries is (t, 3, CARRIED): 1 / depth, texture place, position, no
 # mypy: allow-untyped-defs
 from __future__ import annotations
 
-import numba
 import numpy as np
 
-from oaccdepth.rendering.compiling import compiled, compiled_parallel
+from oaccdepth.rendering.compiling import compiled
 from oaccdepth.rendering.rasteriser import NOTHING, barycentric, draw
 
 # Columns of what a corner carries: 1 / depth is the first, position from 3, normal from 6, ambient
@@ -247,18 +246,14 @@ def shade(triangles, textures, materials, light, view, samples, owner, out):
             out[row, column, 2] = blue * share
 
 
-@compiled_parallel
-def draw_views(corners, carried, style, textures, materials, light, steps, baseline, samples, out):
-    """Render every view, (n, h, w, 3) linear; `steps` (n, 2) are the places of the cameras."""
-    rows, columns = out.shape[1] * samples, out.shape[2] * samples
-    for index in numba.prange(len(out)):
-        number = np.int64(index)
-        depth = np.full((rows, columns), np.float32(NOTHING))
-        owner = np.full((rows, columns), np.int32(-1))
-        step_u, step_v = steps[number, 0], steps[number, 1]
-        draw(corners, step_u, step_v, float(samples), depth, owner)
-        camera = np.array([step_v * baseline, step_u * baseline, 0.0])
-        view = (step_u, step_v, camera)
-        shade(
-            (corners, carried, style), textures, materials, light, view, samples, owner, out[number]
-        )
+@compiled
+def draw_view(triangles, textures, materials, light, place, baseline, samples, out):
+    """Render one view, (h, w, 3) linear, from a camera at `place` (2,): down, right [steps]."""
+    rows, columns = out.shape[0] * samples, out.shape[1] * samples
+    depth = np.full((rows, columns), np.float32(NOTHING))
+    owner = np.full((rows, columns), np.int32(-1))
+    step_u, step_v = place[0], place[1]
+    draw(triangles[0], step_u, step_v, float(samples), depth, owner)
+    camera = np.array([step_v * baseline, step_u * baseline, 0.0])
+    view = (step_u, step_v, camera)
+    shade(triangles, textures, materials, light, view, samples, owner, out)
