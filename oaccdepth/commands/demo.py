@@ -26,11 +26,11 @@ from oaccdepth.progress import share
 
 if TYPE_CHECKING:
     from oaccdepth.disparity import DisparityMap
-    from oaccdepth.rendering.synthetic import SyntheticScene
+    from oaccdepth.rendering.scenes import RenderedScene
 
 FOLDER = Path("oaccdepth-demo")
 SCENE, MASKS = "scene", "masks"  # sub-folders
-RENDERING = 0.05  # of the time
+RENDERING = 0.3  # of the time
 
 
 @takes(estimating=(EstimateOptions, "weights", "device"))
@@ -55,7 +55,7 @@ def demo(
       oaccdepth demo -o demo
     """
     from oaccdepth.pipeline import process
-    from oaccdepth.rendering import synthetic
+    from oaccdepth.rendering import still_life
     from oaccdepth.writers import masks, results, scenes
 
     configure_logging(quiet, verbose)
@@ -64,10 +64,14 @@ def demo(
     with progress_bar(quiet) as progress:
         # first of all, or an error would come after the work
         results.prepare(
-            output, writing, camera=synthetic.DEMO_CAMERA, overwrite=overwrite, beside=pages
+            output,
+            writing,
+            camera=still_life.demo_rig().camera(),
+            overwrite=overwrite,
+            beside=pages,
         )
         progress("rendering", 0.0)
-        scene = synthetic.demo_scene()
+        scene = still_life.demo_scene()
         # what `view` and `figure` look for beside the result
         light_field = replace(scene.light_field, source=SCENE)
 
@@ -99,7 +103,7 @@ def demo(
         open_page(output / results.VIEWER_FILE)
 
 
-def _score(scene: SyntheticScene, result: DisparityMap) -> dict[str, float]:
+def _score(scene: RenderedScene, result: DisparityMap) -> dict[str, float]:
     """The benchmark's scores, with its border of 15 px, and how far the masks are right."""
     from oaccdepth.evaluation import metrics
 

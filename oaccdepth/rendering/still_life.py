@@ -24,10 +24,12 @@ from oaccdepth.rendering.scenes import Finish, RenderedScene, render
 from oaccdepth.rendering.stage import Ground
 
 SIZE = (384, 512)  # height, width [px]
-NEARNESS, DISPARITY = (1 / 13.6, 1 / 6.45), (-1.4, 1.9)  # 1 / depth of what is seen, and its [px]
+NEARNESS, DISPARITY = (1 / 13.6, 1 / 6.5), (-1.4, 1.9)  # 1 / depth of what is seen, and its [px]
 PITCH = 0.32  # how far the camera looks down [radians]
 DISTANCE = 9.0
 TEXELS = 512
+
+Colour = tuple[float, float, float]
 
 
 def demo_scene(size: tuple[int, int] = SIZE, places: Numbers | None = None) -> RenderedScene:
@@ -69,9 +71,9 @@ def still_life(size: tuple[int, int] = SIZE) -> tuple[Scene, Finish]:
 # Materials
 
 
-def _between(rng: np.random.Generator, low: Numbers, high: Numbers, falloff: float) -> Texture:
+def _between(rng: np.random.Generator, low: Colour, high: Colour, falloff: float) -> Texture:
     shade = 0.5 + 0.24 * textures.noise(rng, TEXELS, falloff)
-    return Texture(textures.mixed(shade, np.float32(low), np.float32(high)))
+    return Texture(textures.mixed(shade, np.array(low, np.float32), np.array(high, np.float32)))
 
 
 def _metal(shade: float) -> Material:
@@ -169,7 +171,9 @@ def _game(rng: np.random.Generator, ground: Ground) -> list[Mesh]:
     picture = (
         np.kron(picture, np.ones((64, 64, 1))) + 0.03 * textures.noise(rng, 512, 0.9)[..., None]
     )
-    board = box(Material(Texture(np.float32(picture)), 0.15, 30.0), (1.0, 1.0, 0.05), cells=10)
+    board = box(
+        Material(Texture(picture.astype(np.float32)), 0.15, 30.0), (1.0, 1.0, 0.05), cells=10
+    )
     # a box shows the texture from 0.95 to 1.95 on its top: mirrored, that is all of it
     result = [_put(board, ground, (0.1, -0.75, 0.05), 0.95, 0.4)]
     pawn = [(0.0, 0.0), (0.3, 0.0), (0.3, 0.08), (0.16, 0.2), (0.1, 0.5), (0.2, 0.56), (0.08, 0.62),
