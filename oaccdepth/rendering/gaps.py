@@ -81,14 +81,15 @@ def _ground(stage: Stage, nearness: float) -> None:
     height, width = stage.rig.size
     corners = _rectangle(-MARGIN_PX, -MARGIN_PX, height + MARGIN_PX, width + MARGIN_PX)
     slope = rng.uniform(-0.25, 0.25, 2) * nearness if rng.random() < 0.4 else np.zeros(2)
-    at = nearness * 1.3 + (corners / max(height, width) - 0.5) @ slope
+    whole = max(height, width) + 2 * MARGIN_PX
+    at = nearness * 1.3 + (corners / whole - 0.5) @ slope
     parts = 1 if rng.random() < 0.5 else 2
     for part in range(parts):  # two halves, as backgammon has
         share = corners.copy()
         values = at.copy()
         if part == 1:
             share[:, 1] = np.maximum(share[:, 1], height * rng.uniform(0.2, 0.8))
-            values = nearness * 1.3 + (share / max(height, width) - 0.5) @ slope + 0.01 * nearness
+            values = nearness * 1.31 + (share / whole - 0.5) @ slope
         stage.add(cutting(stage.rig, grained(stage), share, values, _grain_px(stage)))
 
 
