@@ -59,14 +59,15 @@ def convert(
       oaccdepth convert picture_eslf.png scenes/picture
       oaccdepth convert scenes/town town.h5
     """
-    from oaccdepth import readers
+    from oaccdepth.pipeline import read
+    from oaccdepth.readers import read_ground_truth
     from oaccdepth.writers import scenes
 
     configure_logging(quiet, verbose)
     with progress_bar(quiet or as_json) as progress:
         progress("reading", 0.0)
-        light_field = readers.read(path, reading)
-        truth = readers.read_ground_truth(path, reading)
+        light_field = read(path, reading)
+        truth = read_ground_truth(path, reading)
         progress("writing", 0.5)
         written = scenes.write_light_field(
             light_field, output, to=to, truth=truth, overwrite=overwrite

@@ -9,7 +9,7 @@ import typer
 
 from oaccdepth.commands.shared import Overwrite, print_message
 from oaccdepth.commands.shared.nesting import takes
-from oaccdepth.errors import OutputExists
+from oaccdepth.files.atomic import check_file
 from oaccdepth.options import EstimateOptions, parse_pair
 
 
@@ -42,8 +42,7 @@ def export(
     from oaccdepth.networks import checkpoint
     from oaccdepth.networks.onnx import export_onnx
 
-    if file.exists() and not overwrite:
-        raise OutputExists(f"{file}: is already there. Pass --overwrite to replace it.")
+    check_file(file, overwrite)
     network, _ = checkpoint.load(checkpoint.find_weights(estimating.weights))
     pair = parse_pair(grid, "--grid")
     export_onnx(network, file, tile=tile, grid=pair, iterations=iterations)

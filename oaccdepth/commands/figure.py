@@ -21,10 +21,10 @@ from oaccdepth.commands.shared.looking import (
     Loading,
     ResultOrInput,
     Shown,
-    check_output,
 )
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.errors import InvalidOption
+from oaccdepth.files.atomic import check_file
 from oaccdepth.options import EstimateOptions, Range, ReadOptions, WriteOptions
 
 PanelNames = Annotated[
@@ -102,7 +102,7 @@ def figure(
     """
     configure_logging(quiet, verbose)
     _check_ending(output, animate)
-    check_output(output, overwrite)
+    check_file(output, overwrite)
     if error_range <= 0:
         raise InvalidOption(f"--error-range {error_range}: expected more than 0 px.")
     options = replace(estimating, keep_masks=animate is None, keep_passes=animate is None)

@@ -15,9 +15,9 @@ from oaccdepth.commands.shared import (
     configure_logging,
     print_notes,
 )
-from oaccdepth.commands.shared.looking import check_output
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.errors import InvalidOption
+from oaccdepth.files.atomic import check_file
 from oaccdepth.options import ReadOptions
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def refocus(
         raise InvalidOption("--aperture has no meaning with --all-in-focus: leave it out.")
     if output.suffix.lower() != ".png":
         raise InvalidOption(f"{output}: expected a name that ends in .png.")
-    check_output(output, overwrite)
+    check_file(output, overwrite)
     chosen = read_pfm(all_in_focus) if all_in_focus is not None else None
     light_field = readers.read(path, reading)
     if chosen is not None:

@@ -18,8 +18,9 @@ from oaccdepth.commands.shared import (
     print_notes,
     progress_bar,
 )
-from oaccdepth.commands.shared.looking import LightFieldPath, Loading, ResultOrInput, check_output
+from oaccdepth.commands.shared.looking import LightFieldPath, Loading, ResultOrInput
 from oaccdepth.commands.shared.nesting import takes
+from oaccdepth.files.atomic import check_file
 from oaccdepth.options import EstimateOptions, ReadOptions
 
 
@@ -57,7 +58,7 @@ def view(
 
     configure_logging(quiet, verbose)
     page = output or _default_page(path)
-    check_output(page, overwrite)
+    check_file(page, overwrite)
     options = replace(estimating, keep_masks=True, keep_passes=True, keep_evidence=True)
     with progress_bar(quiet) as progress:
         shown = Loading(path, light_field_path, reading, options, progress).load()

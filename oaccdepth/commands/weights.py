@@ -10,7 +10,7 @@ import typer
 
 from oaccdepth.commands.shared import AsJson, Overwrite, print_json
 from oaccdepth.commands.shared.help import Command, Group
-from oaccdepth.errors import OutputExists
+from oaccdepth.files.atomic import check_file
 
 File = Annotated[
     str, typer.Argument(metavar="NAME|FILE", help="Bundled weights, or a .safetensors file.")
@@ -115,10 +115,7 @@ def convert_weights(source: Source, output: Converted, overwrite: Overwrite = Fa
     """
     from oaccdepth.networks import authors, checkpoint
 
-    if output.exists() and not overwrite:
-        raise OutputExists(
-            f"{output}: exists. Pass --overwrite to replace, or choose another --output."
-        )
+    check_file(output, overwrite)
     authors.convert(source, output)
     typer.echo(f"{output}: sha256 {checkpoint.sha256(output)}")
 

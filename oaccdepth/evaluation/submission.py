@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from oaccdepth.errors import InvalidPrediction, OutputExists, UnreadableFile
+from oaccdepth.errors import InvalidPrediction, UnreadableFile
 from oaccdepth.evaluation.scores import find_prediction
-from oaccdepth.files.atomic import replacing
+from oaccdepth.files.atomic import check_file, replacing
 from oaccdepth.files.pfm import read_pfm
 
 SCENES = (
@@ -32,8 +32,7 @@ def write_submission(
     runtime
         Seconds for scenes without a `run.json` that says them.
     """
-    if path.exists() and not overwrite:
-        raise OutputExists(f"{path}: is already there. Pass --overwrite to replace it.")
+    check_file(path, overwrite)
     predictions = find_predictions(output)
     maps = {scene: read_pfm(file) for scene, file in predictions.items()}
     _refuse("not 512x512 pixels", [s for s, values in maps.items() if values.shape != SIZE])

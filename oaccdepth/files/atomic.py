@@ -124,6 +124,14 @@ def write_json(path: Path, content: Any) -> None:
     write_bytes(path, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
 
 
+def check_file(path: Path, overwrite: bool) -> None:
+    """Refuse to write a file over a folder, or over a file unless that is wanted."""
+    if os.path.isdir(path):
+        raise UnwritableOutput(f"{path}: is a folder, expected a file. Choose another name.")
+    if os.path.exists(path) and not overwrite:
+        raise OutputExists(f"{path}: already exists. Pass --overwrite to replace it.")
+
+
 def prepare_folder(folder: Path, names: Iterable[str], overwrite: bool) -> None:
     """Check that files of these names can be written there; nothing is left behind.
 

@@ -21,8 +21,8 @@ from typing import Any
 import cv2
 import numpy as np
 
-from oaccdepth.errors import InvalidOption, OutputExists, UnwritableOutput
-from oaccdepth.files.atomic import prepare_folder, replacing, staged, write_bytes
+from oaccdepth.errors import InvalidOption, UnwritableOutput
+from oaccdepth.files.atomic import check_file, prepare_folder, replacing, staged, write_bytes
 from oaccdepth.files.limits import MOST_PICTURE_PIXELS
 from oaccdepth.files.pfm import write_pfm
 from oaccdepth.lightfield import Array, BoolArray, FloatArray, LightField, as_float
@@ -90,7 +90,7 @@ def write_light_field(
         raise InvalidOption(f"--to {name}: expected one of {', '.join(FORMATS)}.")
     if name != "hci":
         _check_ending(path, name)
-        _check_file(path, overwrite)
+        check_file(path, overwrite)
     writer(light_field, path, truth, overwrite)
     return name
 
@@ -102,15 +102,6 @@ def _check_ending(path: Path, name: str) -> None:
         raise InvalidOption(
             f"{path}: {name} is written to a file that ends in {' or '.join(endings)}, "
             "or it would not be read back. Choose another name."
-        )
-
-
-def _check_file(path: Path, overwrite: bool) -> None:
-    if os.path.isdir(path):
-        raise UnwritableOutput(f"{path}: is a folder, expected a file. Choose another name.")
-    if os.path.exists(path) and not overwrite:
-        raise OutputExists(
-            f"{path}: is already there. Pass --overwrite to replace it, or choose another name."
         )
 
 

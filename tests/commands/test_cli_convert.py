@@ -54,8 +54,7 @@ def test_convert_keeps_what_is_there(run, tmp_path, town):
     result = run("convert", town, tmp_path / "a.h5")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.splitlines()[-1] == (
-        f"error: {tmp_path}/a.h5: is already there. "
-        "Pass --overwrite to replace it, or choose another name."
+        f"error: {tmp_path}/a.h5: already exists. Pass --overwrite to replace it."
     )
     assert (tmp_path / "a.h5").read_text() == "mine"
     assert run("convert", town, tmp_path / "a.h5", "--overwrite").exit_code == 0

@@ -104,5 +104,5 @@ def test_existing_figure_is_kept(run, scene_folder, tmp_path):
     done = run("figure", scene_folder, "-o", output)
     assert (done.exit_code, done.stderr) == (
         1,
-        f"error: {output}: already there. Pass --overwrite to replace it.\n",
+        f"error: {output}: already exists. Pass --overwrite to replace it.\n",
     )

@@ -78,7 +78,7 @@ def test_existing_picture_is_kept(run, scene_folder, tmp_path):
     done = run("refocus", scene_folder, "--disparity", 1, "-o", output)
     assert (done.exit_code, done.stderr) == (
         1,
-        f"error: {output}: already there. Pass --overwrite to replace it.\n",
+        f"error: {output}: already exists. Pass --overwrite to replace it.\n",
     )
     assert (
         run("refocus", scene_folder, "--disparity", 1, "-o", output, "--overwrite").exit_code == 0

@@ -21,7 +21,7 @@ def test_submission(run, tmp_path):
 
     result = run("submission", tmp_path / "out", "-o", path, "--runtime", 2)
     assert result.exit_code == 1
-    assert result.stderr == f"error: {path}: is already there. Pass --overwrite to replace it.\n"
+    assert result.stderr == f"error: {path}: already exists. Pass --overwrite to replace it.\n"
 
     result = run(
         "submission", tmp_path / "out", "-o", path, "--runtime", 2, "--overwrite", "--json"

@@ -28,4 +28,4 @@ def test_export_refuses_to_overwrite(run, tmp_path):
     path.touch()
     result = run("export", path)
     assert result.exit_code == 1
-    assert result.stderr == f"error: {path}: is already there. Pass --overwrite to replace it.\n"
+    assert result.stderr == f"error: {path}: already exists. Pass --overwrite to replace it.\n"

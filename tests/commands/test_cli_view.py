@@ -105,7 +105,7 @@ def test_existing_page_is_kept(run, result_folder):
     done = run("view", result_folder)
     assert (done.exit_code, done.stderr) == (
         1,
-        f"error: {page}: already there. Pass --overwrite to replace it.\n",
+        f"error: {page}: already exists. Pass --overwrite to replace it.\n",
     )
     assert page.read_text() == "mine"
     assert run("view", result_folder, "--overwrite", "--quiet").stdout == ""

@@ -91,9 +91,7 @@ def test_convert(run, tmp_path):
 
     again = run("weights", "convert", source, "-o", target)
     assert again.exit_code == 1
-    assert again.stderr == (
-        f"error: {target}: exists. Pass --overwrite to replace, or choose another --output.\n"
-    )
+    assert again.stderr == (f"error: {target}: already exists. Pass --overwrite to replace it.\n")
     assert run("weights", "convert", source, "-o", target, "--overwrite").exit_code == 0
 
 

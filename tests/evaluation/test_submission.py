@@ -105,7 +105,7 @@ def test_does_not_overwrite(results, tmp_path):
     path.write_bytes(b"precious")
     with pytest.raises(OutputExists) as error:
         write_submission(results, path)
-    assert str(error.value) == f"{path}: is already there. Pass --overwrite to replace it."
+    assert str(error.value) == f"{path}: already exists. Pass --overwrite to replace it."
     assert path.read_bytes() == b"precious"
     write_submission(results, path, overwrite=True)
     assert zipfile.is_zipfile(path)

@@ -246,7 +246,7 @@ def test_existing_page_is_kept(scene, result, tmp_path):
     path.write_text("mine")
     with pytest.raises(OutputExists) as caught:
         write_viewer(path, scene.light_field, result)
-    assert str(caught.value) == f"{path}: already there. Pass --overwrite to replace it."
+    assert str(caught.value) == f"{path}: already exists. Pass --overwrite to replace it."
     assert path.read_text() == "mine"
     write_viewer(path, scene.light_field, result, overwrite=True)
     assert path.read_text(encoding="utf-8").startswith("<!doctype html>")

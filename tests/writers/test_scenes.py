@@ -150,10 +150,8 @@ def test_what_is_there_is_kept(tmp_path, plain):
     for name in ("a.h5", "a.npz", "a_eslf.png", "a.png"):
         with pytest.raises(OutputExists) as caught:
             write_light_field(plain, tmp_path / name)
-        assert str(caught.value) == (
-            f"{tmp_path}/{name}: is already there. "
-            "Pass --overwrite to replace it, or choose another name."
-        )
+        message = f"{tmp_path}/{name}: already exists. Pass --overwrite to replace it."
+        assert str(caught.value) == message
         write_light_field(plain, tmp_path / name, overwrite=True)
     with pytest.raises(OutputExists, match=r"already holds input_Cam000\.png and 15 more"):
         write_light_field(plain, tmp_path / "scene")

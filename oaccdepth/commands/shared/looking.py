@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oaccdepth.errors import InvalidOption, OutputExists
+from oaccdepth.errors import InvalidOption
 from oaccdepth.options import EstimateOptions, ReadOptions
-from oaccdepth.progress import ReportProgress
+from oaccdepth.progress import ReportProgress, share
 
 if TYPE_CHECKING:
     from oaccdepth.disparity import DisparityMap
@@ -56,24 +56,27 @@ class Loading:
 
     def load(self) -> Shown:
         """Read a result and find its light field again, or read a light field and estimate."""
-        from oaccdepth import readers
+        from oaccdepth import pipeline
         from oaccdepth.estimation import inference
 
         if self._is_result():
             return _load_result(self.path, self.light_field_path, self.reading)
-        light_field = readers.read(self.path, self.reading)
-        result = inference.estimate(light_field, self.options, progress=self.progress)
-        truth = readers.read_ground_truth(self.path, self.reading)
-        return Shown(light_field, result, truth, (*light_field.notes, *result.made_with.notes))
+        self.progress("reading", 0.0)
+        light_field = pipeline.read(self.path, self.reading)
+        truth, remarks = pipeline.read_truth(self.path, self.reading)
+        report = share(self.progress, pipeline.READING, 1 - pipeline.PAGE)
+        result = inference.estimate(light_field, self.options, progress=report)
+        notes = (*light_field.notes, *result.made_with.notes, *remarks)
+        return Shown(light_field, result, truth, notes)
 
     def light_field(self) -> tuple[LightField | None, tuple[str, ...]]:
         """Only the light field, and notes; nothing is estimated."""
-        from oaccdepth import readers
+        from oaccdepth.pipeline import read
 
         if self._is_result():
             shown = _load_result(self.path, self.light_field_path, self.reading)
             return shown.light_field, shown.notes
-        light_field = readers.read(self.path, self.reading)
+        light_field = read(self.path, self.reading)
         return light_field, light_field.notes
 
     def _is_result(self) -> bool:
@@ -91,7 +94,7 @@ class Loading:
 
 
 def _load_result(folder: Path, light_field_path: Path | None, reading: ReadOptions) -> Shown:
-    from oaccdepth import readers
+    from oaccdepth.pipeline import read, read_truth
     from oaccdepth.writers import results
 
     result = results.read_result(folder)
@@ -101,7 +104,7 @@ def _load_result(folder: Path, light_field_path: Path | None, reading: ReadOptio
         name = f"the light field {source}".rstrip()
         note = f"{name} is not beside {folder}, so there are no views. Give it with --input."
         return Shown(None, result, None, (note,))
-    light_field = readers.read(path, reading)
+    light_field = read(path, reading)
     if light_field.resolution != result.disparity.shape:
         (height, width), (rows, columns) = light_field.resolution, result.disparity.shape
         what = (
@@ -112,8 +115,9 @@ def _load_result(folder: Path, light_field_path: Path | None, reading: ReadOptio
             raise InvalidOption(f"--input {what} Give the light field that it was estimated from.")
         return Shown(None, result, None, (f"{what} Give the right one with --input.",))
     camera = result.camera or light_field.camera
-    truth = readers.read_ground_truth(path, reading)
-    return Shown(light_field, replace(result, camera=camera), truth, light_field.notes)
+    truth, remarks = read_truth(path, reading)
+    notes = (*light_field.notes, *remarks)
+    return Shown(light_field, replace(result, camera=camera), truth, notes)
 
 
 def _places(folder: Path, source: str) -> Iterator[Path]:
@@ -124,9 +128,3 @@ def _places(folder: Path, source: str) -> Iterator[Path]:
             candidate = place / source
             if candidate.exists() and candidate.resolve() != folder.resolve():
                 yield candidate
-
-
-def check_output(path: Path, overwrite: bool) -> None:
-    """Refuse before the long work starts."""
-    if path.exists() and not overwrite:
-        raise OutputExists(f"{path}: already there. Pass --overwrite to replace it.")

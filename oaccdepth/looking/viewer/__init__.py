@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from oaccdepth.disparity import DisparityMap
-from oaccdepth.errors import InvalidOption, OutputExists
-from oaccdepth.files.atomic import write_bytes
+from oaccdepth.errors import InvalidOption
+from oaccdepth.files.atomic import check_file, write_bytes
 from oaccdepth.lightfield import Camera, FloatArray, LightField
 from oaccdepth.looking.viewer.colours import tables
 from oaccdepth.looking.viewer.pack import Payload, pack_bytes, pack_result, pack_views
@@ -40,8 +40,7 @@ def write_viewer(
     cloud. `truth`, (h, w) [px], adds an error map; it may be NaN where nothing is known.
     """
     path = Path(path)
-    if path.exists() and not overwrite:
-        raise OutputExists(f"{path}: already there. Pass --overwrite to replace it.")
+    check_file(path, overwrite)
     _check_sizes(light_field, result, truth)
     payload = Payload()
     names, colours = tables()
