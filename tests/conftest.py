@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import settings
+from layered import LayeredScene, Plane, Sphere, Surface, bars, cloud_texture, polygon, render
 from typer.testing import CliRunner
 
 from oaccdepth.lightfield import Camera
-from oaccdepth.rendering.surfaces import Plane, Sphere, Surface, bars, cloud_texture, polygon
-from oaccdepth.rendering.synthetic import SyntheticScene, render
 from oaccdepth.writers import scenes
 
 
@@ -33,7 +32,7 @@ def scene_between(low: float, high: float, size=(96, 128), grid=(9, 9)):
 
 
 @pytest.fixture(scope="session")
-def scene() -> SyntheticScene:
+def scene() -> LayeredScene:
     """9x9 views of 48x64 px: a slanted wall, a tilted board, a sphere and a bar in front."""
     rng = np.random.default_rng(7)
     textures = [cloud_texture(rng, 128, falloff) for falloff in (1.0, 0.8, 0.9, 1.0)]
@@ -49,7 +48,7 @@ def scene() -> SyntheticScene:
 
 
 @pytest.fixture(scope="session")
-def scene_folder(scene: SyntheticScene, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def scene_folder(scene: LayeredScene, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same as files: a scene of the HCI benchmark. Not to be changed by a test."""
     folder = tmp_path_factory.mktemp("scenes") / "town"
     scenes.write_light_field(scenes.with_8_bits(scene.light_field), folder, truth=scene.disparity)

@@ -17,7 +17,7 @@ from oaccdepth.lightfield import LightField
 from oaccdepth.networks.fast import FastConfig, FastNet
 from oaccdepth.networks.paper import OACCNet, OACCNetConfig
 from oaccdepth.options import EstimateOptions
-from oaccdepth.rendering.synthetic import demo_scene
+from oaccdepth.rendering.still_life import demo_scene
 
 SMALL_PAPER = OACCNetConfig(
     feature_blocks=1, matching_channels=4, cost_channels=24, volume_channels=6, attention_channels=2
@@ -41,7 +41,7 @@ def bad_share(disparity, truth, threshold, border=6):
 
 
 def test_a_rendered_scene_comes_out_right(bundled):
-    scene = demo_scene()
+    scene = demo_scene((192, 256))
     result = estimate(scene.light_field, network=bundled)
     assert result.disparity.shape == scene.disparity.shape
     assert bad_share(result.disparity, scene.disparity, 0.25) < 0.07

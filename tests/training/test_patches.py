@@ -5,10 +5,9 @@ from __future__ import annotations
 import cv2
 import numpy as np
 import pytest
+from layered import Plane, Surface, cloud_texture, render
 
 from oaccdepth.errors import InvalidLightField
-from oaccdepth.rendering.surfaces import Plane, Surface, cloud_texture
-from oaccdepth.rendering.synthetic import render
 from oaccdepth.training import patches
 from oaccdepth.training.patches import (
     Patch,
