@@ -194,6 +194,24 @@ def lattice(with_bars):
     return render(surfaces, (9, 9), (48, 64))
 
 
+def test_moving_shows_no_rims(visit, tmp_path):
+    """Edges of an estimate are blurred; from beside, there is nothing between two surfaces."""
+    scene = lattice(True)
+    blurred = cv2.GaussianBlur(scene.disparity, (0, 0), 0.6)
+    result = DisparityMap(blurred, np.ones_like(blurred))
+    write_viewer(tmp_path / "page.html", scene.light_field, result)
+    link = "#tool=move&layout=single&left=disparity&camera=3,2&range=-0.5,1.5"
+    page = visit(tmp_path / "page.html", link=link)
+    page.hide_marks()
+    ends = colourise(np.array([[-0.5, 1.5]], dtype=np.float32), (-0.5, 1.5))[0].astype(int)
+    seen = page.picture().astype(int)
+    off = np.abs(seen[:, :, None] - ends).max(axis=3).min(axis=2)  # from the nearer of the two
+    assert (off > 60).mean() < 0.03
+    page.press("i")  # back to the centre: the map as it was estimated
+    off = np.abs(page.picture().astype(int)[:, :, None] - ends).max(axis=3).min(axis=2)
+    assert (off > 60).mean() > 0.1
+
+
 def test_seeing_through_a_lattice(visit, tmp_path):
     scene, wall = lattice(True), lattice(False).light_field.centre * 255
     result = DisparityMap(scene.disparity, np.ones_like(scene.disparity))

@@ -30,6 +30,29 @@ vec4 viewAt(ivec2 k, vec2 p) {
 }
 `;
 
+const COVERED = `
+uniform vec2 uExtent;         // smallest and largest disparity
+uniform sampler2D uSolid;     // disparity without flying points: where surfaces are
+
+// Whether something nearer than d covers q of the view k steps away. A surface counts two pixels
+// around it too: edges are not more certain than that.
+bool isCovered(vec2 q, vec2 k, float d) {
+  float margin = 0.05 * (uExtent.y - uExtent.x);
+  float reach = length(k);
+  float span = uExtent.y - d - margin;
+  if (span <= 0.0) return false;
+  int steps = clamp(int(ceil(reach * span)), 1, 64);
+  float stride = span / float(steps), near = max(0.6 * stride, 2.5 / max(reach, 1.0));
+  for (int i = 0; i <= steps; i++) {
+    float level = uExtent.y - stride * float(i);
+    ivec2 place = clamp(ivec2(floor(q + level * k)), ivec2(0), ivec2(uSize) - 1);
+    float surface = texelFetch(uSolid, place, 0).r;
+    if (surface > d + margin && abs(surface - level) < near) return true;
+  }
+  return false;
+}
+`;
+
 /**
  * Shift-and-add: all views within the aperture, averaged at one disparity. To see through what is
  * in front, samples of nearer surfaces hardly count.
@@ -38,28 +61,8 @@ export const REFOCUS = `${COMMON}
 uniform float uFocus;
 uniform float uAperture; // view steps
 uniform bool uSeeThrough;
-uniform vec2 uExtent;    // smallest and largest disparity
 uniform sampler2D uCentre;
-uniform sampler2D uSolid;
-
-// Whether something nearer than the focus covers q of the view k steps away. A surface counts two
-// pixels around it too: edges are not more certain than that.
-bool isCovered(vec2 q, vec2 k) {
-  float margin = 0.05 * (uExtent.y - uExtent.x);
-  float reach = length(k);
-  float span = uExtent.y - uFocus - margin;
-  if (span <= 0.0) return false;
-  int steps = clamp(int(ceil(reach * span)), 1, 64);
-  float stride = span / float(steps), near = max(0.6 * stride, 2.5 / max(reach, 1.0));
-  for (int i = 0; i <= steps; i++) {
-    float level = uExtent.y - stride * float(i);
-    ivec2 place = clamp(ivec2(floor(q + level * k)), ivec2(0), ivec2(uSize) - 1);
-    float d = texelFetch(uSolid, place, 0).r;
-    if (d > uFocus + margin && abs(d - level) < near) return true;
-  }
-  return false;
-}
-
+${COVERED}
 void main() {
   vec2 p = gl_FragCoord.xy; // drawn upside down, so that row 0 of the texture is the top
   vec4 sum = vec4(0.0);
@@ -68,7 +71,7 @@ void main() {
       ivec2 k = ivec2(column, row) - middle();
       if (length(vec2(k)) > uAperture + 1e-4) continue;
       vec2 q = p - uFocus * vec2(k);
-      float share = uSeeThrough && isCovered(q, vec2(k)) ? 1e-3 : 1.0;
+      float share = uSeeThrough && isCovered(q, vec2(k), uFocus) ? 1e-3 : 1.0;
       sum += share * viewAt(k, q);
     }
   colour = vec4(sum.a > 0.0 ? sum.rgb / sum.a : textureLod(uCentre, p / uSize, 0.0).rgb, 1.0);
@@ -100,20 +103,18 @@ ${KINDS.map((name, i) => `#define ${name} ${i}`).join("\n")}
 uniform sampler2D uCentre;
 uniform sampler2D uRefocused;
 uniform sampler2D uDisparity;
-uniform sampler2D uSolid;     // disparity without flying points: where surfaces are
 uniform sampler2D uValue;
 uniform sampler2D uOther;
 uniform sampler2DArray uMasks;
 uniform sampler2D uColours;   // 256 x maps
 uniform int uMap;
 uniform vec2 uRange;
-uniform vec2 uExtent;         // smallest and largest disparity
 uniform vec2 uCamera;         // view steps right and down of the centre
 uniform ivec2 uMaskView;      // the same, of the view whose mask is shown
 uniform vec2 uOrigin;         // picture position of the canvas' lower left corner
 uniform float uStep;          // picture pixels per canvas pixel
 uniform vec2 uShades;         // of the hatching where nothing is known
-
+${COVERED}
 float fetch(sampler2D map, ivec2 i) {
   return texelFetch(map, clamp(i, ivec2(0), ivec2(uSize) - 1), 0).r;
 }
@@ -139,22 +140,33 @@ vec3 toCentre(vec2 p) {
   return found.z < 1e29 ? found : vec3(p, 0.0);
 }
 
-// The picture from between the views: the four nearest ones, each moved along the disparity.
+// The picture from between the views: the four nearest ones, each moved along the disparity. Where
+// they disagree, those count that see the point.
 vec3 seen(vec2 p) {
   if (uCamera == vec2(0.0)) return textureLod(uCentre, p / uSize, 0.0).rgb;
   vec3 centre = toCentre(p);
-  float d = centre.z;
   ivec2 first = ivec2(floor(uCamera));
   vec2 part = uCamera - vec2(first);
-  vec4 sum = vec4(0.0);
+  vec4 samples[4], sum = vec4(0.0);
+  float shares[4], spread = 0.0;
   for (int i = 0; i < 4; i++) {
     ivec2 step = ivec2(i & 1, i >> 1);
     vec2 share = mix(1.0 - part, part, vec2(step));
-    vec2 k = vec2(first + step);
-    vec2 place = clamp(p + d * (uCamera - k), vec2(0.5), uSize - 0.5);
-    sum += share.x * share.y * viewAt(first + step, place);
+    vec2 place = p + centre.z * (uCamera - vec2(first + step));
+    samples[i] = viewAt(first + step, clamp(place, vec2(0.5), uSize - 0.5));
+    shares[i] = share.x * share.y * samples[i].a;
+    sum += shares[i] * vec4(samples[i].rgb, 1.0);
+    spread = max(spread, shares[i] * distance(samples[i].rgb, samples[0].rgb));
   }
-  if (sum.a > 0.001) return sum.rgb / sum.a;
+  if (spread > 0.02) {
+    sum = vec4(0.0);
+    for (int i = 0; i < 4; i++) {
+      vec2 k = vec2(first + ivec2(i & 1, i >> 1));
+      float share = isCovered(p + centre.z * (uCamera - k), k, centre.z) ? 1e-3 : 1.0;
+      sum += share * shares[i] * vec4(samples[i].rgb, 1.0);
+    }
+  }
+  if (sum.a > 1e-6) return sum.rgb / sum.a;
   return textureLod(uCentre, centre.xy / uSize, 0.0).rgb;
 }
 
