@@ -1,26 +1,38 @@
-"""Which disparities are searched: given, from the files, or found by the coarse sweep."""
+"""Which disparities are searched: given, from the files, or found in the pictures."""
 
 from __future__ import annotations
 
 import itertools
+import time
 from dataclasses import replace
 
+import cv2
+import numpy as np
 import pytest
 from conftest import scene_between
 from hypothesis import given
 from hypothesis import strategies as st
 
 from oaccdepth.errors import InvalidLightField, InvalidOption
-from oaccdepth.estimation.disparity_range import REACH, choose_coverage, estimate_range, plan_shears
+from oaccdepth.estimation.disparity_range import (
+    REACH,
+    Coverage,
+    choose_coverage,
+    estimate_range,
+    plan_shears,
+)
+from oaccdepth.lightfield import LightField
+from oaccdepth.rendering.surfaces import Plane, Surface, cloud_texture, polygon
+from oaccdepth.rendering.synthetic import render
 
 
 @given(st.floats(-32, 32), st.floats(0.1, 40))
 def test_shears_cover_the_range_without_gaps(low, span):
     high = low + span
     shears = plan_shears((low, high))
-    assert shears[0] - REACH <= low + 0.5
-    assert shears[-1] + REACH >= high - 0.5
-    assert all(b - a <= 2 * REACH for a, b in itertools.pairwise(shears))
+    assert shears[0] - REACH <= low + 1e-9
+    assert shears[-1] + REACH >= high - 1e-9
+    assert all(b - a < 2 * REACH for a, b in itertools.pairwise(shears))
 
 
 @pytest.mark.parametrize(
@@ -31,31 +43,106 @@ def test_shears_cover_the_range_without_gaps(low, span):
         ((9.0, 14.0), (12,)),
         ((-12.0, 12.0), (-8, -3, 3, 8)),
         ((-32.0, -27.0), (-30,)),
+        ((-4.5, 6.5), (-1, 3)),
     ],
 )
 def test_shears(wanted, shears):
     assert plan_shears(wanted) == shears
 
 
+def covers_tightly(light_field, low, high, slack=0.8):
+    """Whether the range found holds the true one, and is not much wider."""
+    found = estimate_range(light_field)
+    assert found is not None
+    assert low - slack <= found[0] <= low, found
+    assert high <= found[1] <= high + slack, found
+
+
 @pytest.mark.parametrize(
-    ("between", "size"),
+    ("between", "size", "slack"),
     [
-        ((-1.0, 1.5), (96, 128)),
-        ((9.0, 14.0), (96, 128)),
-        ((-12.0, 12.0), (96, 128)),
-        ((20.0, 24.0), (240, 320)),
+        ((-1.0, 1.5), (96, 128), 0.8),
+        ((0.3, 0.4), (96, 128), 0.8),
+        ((9.0, 14.0), (96, 128), 0.8),
+        ((-12.0, 12.0), (96, 128), 0.8),
+        ((-25.0, 25.0), (160, 240), 1.0),
+        ((40.0, 44.0), (160, 240), 1.0),
     ],
 )
-def test_coarse_sweep_finds_the_range(between, size):
-    low, high = estimate_range(scene_between(*between, size=size, grid=(5, 5)).light_field)
-    assert low == pytest.approx(between[0], abs=1.5)
-    assert high == pytest.approx(between[1], abs=1.5)
+def test_the_range_is_found(between, size, slack):
+    covers_tightly(scene_between(*between, size=size, grid=(5, 5)).light_field, *between, slack)
 
 
-def test_coarse_sweep_of_a_small_array():
-    low, high = estimate_range(scene_between(-3.0, 6.0, grid=(3, 3)).light_field)
-    assert low == pytest.approx(-3, abs=1.5)
-    assert high == pytest.approx(6, abs=1.5)
+@pytest.mark.parametrize("grid", [(3, 3), (1, 9), (9, 1), (5, 9), (2, 2), (4, 6)])
+def test_the_range_is_found_in_any_grid(grid):
+    slack = 1.5 if max(grid) <= 3 else 0.8
+    covers_tightly(scene_between(-3.0, 6.0, grid=grid).light_field, -3.0, 6.0, slack)
+
+
+def test_the_range_of_a_cross_and_of_every_second_view():
+    light_field = scene_between(-1.0, 3.0).light_field
+    cross = np.zeros((9, 9), bool)
+    cross[4], cross[:, 4] = True, True
+    covers_tightly(replace(light_field, valid=cross), -1.0, 3.0)
+    thinned = LightField(light_field.views[::2, ::2], places=light_field.camera_places[::2, ::2])
+    covers_tightly(thinned, -1.0, 3.0)
+
+
+@pytest.mark.parametrize("period", [6, 10, 16])
+def test_a_repeating_pattern_takes_the_smaller_range(period):
+    """Every period of the wall would fit; the board in front says which one is meant."""
+    rng = np.random.default_rng(5)
+    wave = 0.5 + 0.4 * np.sin(2 * np.pi * np.arange(256) / (2 * period))
+    wall = np.repeat((wave[:, None] * wave)[..., None], 3, axis=2).astype(np.float32)
+    board = polygon(40.0, 60.0, 22.0, 4, 0.2)
+    surfaces = [
+        Surface(Plane(-0.6), wall),
+        Surface(Plane(1.2), cloud_texture(rng, 256, 1.0), board),
+    ]
+    covers_tightly(render(surfaces, (5, 5), (96, 128)).light_field, -0.6, 1.2)
+
+
+def test_noise_faint_texture_and_an_empty_half():
+    rng = np.random.default_rng(1)
+    light_field = scene_between(-2.0, 2.0, grid=(9, 9)).light_field
+    views = light_field.views
+    noisy = np.clip(views + rng.normal(0, 0.03, views.shape), 0, 1).astype(np.float32)
+    covers_tightly(LightField(noisy), -2.0, 2.0)
+    covers_tightly(LightField(0.5 + (views - np.float32(0.5)) / 30), -2.0, 2.0)
+    half = views.copy()
+    half[:, :, :, :40] = 0.2
+    covers_tightly(LightField(half), -2.0, 2.0)
+
+
+@pytest.mark.parametrize("grid", [(9, 9), (3, 3), (1, 5)])
+@pytest.mark.parametrize("content", ["black", "grey", "white", "noise", "faint noise"])
+def test_views_without_information_are_said_to_have_none(grid, content):
+    rng = np.random.default_rng(2)
+    shape = (*grid, 64, 80, 1)
+    views = {
+        "black": np.zeros(shape, np.uint8),
+        "grey": np.full(shape, 99, np.uint8),
+        "white": np.full(shape, 255, np.uint8),
+        "noise": rng.integers(0, 255, shape, dtype=np.uint8),
+        "faint noise": rng.integers(99, 103, shape, dtype=np.uint8),
+    }[content]
+    assert estimate_range(LightField(views)) is None
+    assert choose_coverage(LightField(views), None) == Coverage((-0.5, 0.5), "none", (0,))
+
+
+def test_a_single_view_tells_nothing():
+    assert estimate_range(LightField(scene_between(-1, 1, grid=(1, 1)).light_field.views)) is None
+
+
+def test_the_search_takes_well_under_a_second():
+    rng = np.random.default_rng(3)
+    texture = cv2.GaussianBlur(rng.random((600, 600)).astype(np.float32), (0, 0), 1.5)
+    views = np.stack(
+        [[texture[40 + u : 552 + u, 40 + v : 552 + v, None] for v in range(9)] for u in range(9)]
+    )
+    start = time.process_time()
+    covers_tightly(LightField(views), 1.0, 1.0)
+    assert time.process_time() - start < 1.5  # 0.2 s on a quiet machine
 
 
 def test_disparities_larger_than_the_picture_make_no_sense():
@@ -74,7 +161,7 @@ def test_disparities_larger_than_the_picture_make_no_sense():
     )
 
 
-def test_what_the_user_says_comes_before_the_file_and_that_before_the_sweep():
+def test_what_the_user_says_comes_before_the_file_and_that_before_the_pictures():
     light_field = scene_between(-1.0, 1.0, size=(32, 32), grid=(3, 3)).light_field
     in_file = replace(light_field, disparity_range=(-2.0, 2.0))
     assert choose_coverage(in_file, (0.0, 1.0)).source == "option"
