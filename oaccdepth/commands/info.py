@@ -30,6 +30,7 @@ RANGE_SOURCES = {
     "file": "given by the files",
     "estimated": "estimated",
     "weights": "all that the converted weights search",
+    "none": "a guess: the views tell nothing (black, constant or only noise?)",
 }
 
 

@@ -3,6 +3,7 @@ import re
 import shutil
 
 import cv2
+import numpy as np
 import pytest
 
 from oaccdepth.networks import checkpoint
@@ -123,3 +124,13 @@ def test_weights_that_are_not_there(run, scene_folder, tmp_path):
     assert result.exit_code == 1 and result.stdout == ""
     assert result.stderr.startswith(f"error: {path}: no such weights file. Bundled: ")
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_views_that_tell_nothing(run, tmp_path, weights_file):
+    np.save(tmp_path / "black.npy", np.zeros((5, 5, 64, 64, 3), np.uint8))
+    result = run("info", tmp_path / "black.npy", "--weights", weights_file)
+    assert result.exit_code == 0
+    assert (
+        "-0.5 to 0.5 px, a guess: the views tell nothing (black, constant or only noise?)"
+        in result.stdout
+    )
