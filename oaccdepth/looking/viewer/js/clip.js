@@ -1,8 +1,10 @@
 // A film of the picture while it moves: WebM, or what the browser can make.
 
-const FILM_KINDS = [["video/webm;codecs=vp9", "webm"], ["video/webm", "webm"], ["video/mp4", "mp4"]];
+// VP8 before VP9: it keeps up on slow machines too.
+const FILM_KINDS = [["video/webm;codecs=vp8", "webm"], ["video/webm", "webm"], ["video/mp4", "mp4"]];
 const BITS_PER_SECOND = 8_000_000;
 const LARGEST_SIDE = 1080; // px
+const FEWEST = 20; // pictures
 
 /** Films parts of a canvas: call `take` after every drawing, then `finish`. */
 export class Clip {
@@ -13,7 +15,7 @@ export class Clip {
     const even = (side) => 2 * Math.max(1, Math.round((side * scale) / 2)); // video codecs want it
     this.film = document.createElement("canvas");
     Object.assign(this.film, { width: even(crop.width), height: even(crop.height) });
-    Object.assign(this, { canvas, crop, ending: kind[1], parts: [] });
+    Object.assign(this, { canvas, crop, ending: kind[1], parts: [], taken: 0 });
     this.context = this.film.getContext("2d");
     const settings = { mimeType: kind[0], videoBitsPerSecond: BITS_PER_SECOND };
     this.recorder = new MediaRecorder(this.film.captureStream(30), settings);
@@ -22,9 +24,20 @@ export class Clip {
   }
 
   take() {
+    this.taken++;
     const { x, y, width, height } = this.crop;
     this.context.fillRect(0, 0, this.film.width, this.film.height);
     this.context.drawImage(this.canvas, x, y, width, height, 0, 0, this.film.width, this.film.height);
+  }
+
+  /** Wait for a time, and on slow machines for some pictures, but not for ever. */
+  async roll(duration) {
+    const began = performance.now();
+    const pause = () => new Promise((done) => setTimeout(done, 50));
+    for (let passed = 0; passed < duration || (this.taken < FEWEST && passed < 4 * duration); ) {
+      await pause();
+      passed = performance.now() - began;
+    }
   }
 
   /** The film, as a blob. */

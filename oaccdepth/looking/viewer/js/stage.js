@@ -79,7 +79,7 @@ export class Stage {
     const bottom = isOne ? Math.min(rect.bottom, y + this.picture.height * scale) : canvas.clientHeight;
     const crop = { x: left * ratio, y: top * ratio, width: (right - left) * ratio, height: (bottom - top) * ratio };
     this.clip = new Clip(canvas, crop);
-    await new Promise((done) => setTimeout(done, duration));
+    await this.clip.roll(duration);
     const { clip } = this;
     this.clip = null;
     return { blob: await clip.finish(), ending: clip.ending };
