@@ -1,0 +1,56 @@
+"""Views of different brightness are made alike, and nothing else is changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from conftest import scene_between
+
+from oaccdepth.estimation.exposure import measure_gains, normalise_exposure
+from oaccdepth.lightfield import LightField
+
+ROWS = (0.97, 0.98, 1.0, 1.02, 1.03)  # brightness of the camera rows
+
+
+@pytest.fixture(scope="module")
+def light_field():
+    views = scene_between(-1.5, 2.0, grid=(5, 5)).light_field.views
+    return LightField(0.1 + np.float32(0.7) * views)
+
+
+@pytest.fixture(scope="module")
+def uneven(light_field):
+    factors = np.array(ROWS, np.float32)[:, None, None, None, None]
+    return replace(light_field, views=light_field.views * factors)
+
+
+def test_gains_of_views_that_are_alike(light_field):
+    assert np.abs(measure_gains(light_field) - 1).max() < 0.006
+    assert normalise_exposure(light_field) == (light_field, "")  # the same object
+
+
+def test_gains_of_camera_rows(uneven):
+    expected = 1 / np.array(ROWS)[:, None]
+    assert np.abs(measure_gains(uneven) - expected).max() < 0.006
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8, np.uint16])
+def test_views_are_made_alike(light_field, uneven, dtype):
+    largest = 1.0 if dtype == np.float32 else np.iinfo(dtype).max
+    stored = (uneven.views * largest).round().astype(dtype) if largest > 1 else uneven.views
+    found, note = normalise_exposure(LightField(stored))
+    assert found.views.dtype == dtype
+    assert np.abs(found.views / largest - light_field.views).mean() < 0.004
+    assert np.abs(stored / largest - light_field.views).mean() > 0.006  # as they were
+    assert note.startswith("Views differ in brightness by up to 3.")
+    assert note.endswith(" %: corrected for the estimate.")
+
+
+def test_missing_views_and_views_without_texture_are_left_alone(uneven):
+    valid = np.ones((5, 5), bool)
+    valid[0, 3] = False
+    assert measure_gains(replace(uneven, valid=valid))[0, 3] == 1
+    black = LightField(np.zeros((5, 5, 64, 64, 3), np.uint8))
+    assert normalise_exposure(black) == (black, "")
