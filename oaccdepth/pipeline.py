@@ -5,8 +5,10 @@ The API, `estimate`, `demo` and every worker of `batch` go this way.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from oaccdepth import readers
@@ -77,6 +79,9 @@ def process(
     end = 1 - WRITING - PAGE * writing.view
     result = (estimate or _estimate)(light_field, estimating, share(progress, READING, end))
 
+    if not isinstance(source, LightField):
+        result = _with_way_back(result, Path(source), output, reading)
+
     def write_all_beside(stage: Path) -> dict[str, str]:
         page = _write_page(stage, light_field, result, truth) if writing.view else {}
         progress("writing", 1 - WRITING)
@@ -94,6 +99,54 @@ def process(
     progress("writing", 1.0)
     notes = dict.fromkeys((*light_field.notes, *result.made_with.notes, *remarks))
     return Processed(light_field, result, tuple(files), tuple(notes))
+
+
+def _with_way_back(
+    result: DisparityMap, source: Path, output: Path, reading: ReadOptions
+) -> DisparityMap:
+    """Note how to get at the views again: where they are, seen from the result, and how read."""
+    known = dict(result.made_with.input)
+    with suppress(ValueError):  # on another drive: then the name must do
+        known["path"] = Path(os.path.relpath(source.resolve(), output.resolve())).as_posix()
+    typed = {
+        one.name: value
+        for one in fields(reading)
+        if (value := getattr(reading, one.name)) != one.default
+    }
+    known |= {"reading": typed} if typed else {}
+    return replace(result, made_with=replace(result.made_with, input=known))
+
+
+def read_again(
+    folder: Path, result: DisparityMap, options: ReadOptions = ReadOptions()
+) -> tuple[Path, ReadOptions] | None:
+    """Where the views of a result are, and how they were read; None if they are not there.
+
+    They are where `run.json` says, or, under the name that they had, in the folder, beside it,
+    one level up, or here. Options that are given count more than those of `run.json`.
+    """
+    about = result.made_with.input
+    name = str(about.get("source") or "")
+    above = folder.resolve().parent
+    candidates = [folder / str(about["path"])] if about.get("path") else []
+    if name and Path(name).name == name:
+        candidates += [place / name for place in (folder, above, above.parent, Path())]
+    known = about.get("reading")
+    for candidate in candidates:
+        if candidate.exists() and candidate.resolve() != folder.resolve():
+            return candidate, _merged(options, known if isinstance(known, dict) else {})
+    return None
+
+
+def _merged(options: ReadOptions, known: dict[str, object]) -> ReadOptions:
+    """Take options from `run.json` where none are given."""
+    free = {one.name for one in fields(options) if getattr(options, one.name) == one.default}
+    stored = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in known.items()
+        if name in free
+    }
+    return replace(options, **stored)  # type: ignore[arg-type]
 
 
 def read(path: Path | str, options: ReadOptions = ReadOptions()) -> LightField:

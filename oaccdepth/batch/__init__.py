@@ -47,6 +47,7 @@ class Summary:
 
     records: tuple[Record, ...]  # in the order of the jobs, not of finishing
     not_reached: tuple[str, ...] = ()  # scenes left when it was stopped with Ctrl-C
+    not_read: tuple[tuple[str, str], ...] = ()  # what looks like a light field, and why it is none
 
     @property
     def failed(self) -> list[Record]:
@@ -81,6 +82,16 @@ def find_jobs(root: Path, output: Path, options: BatchOptions = BatchOptions()) 
         if job.folder in (job.source, *job.source.parents):
             raise _among_views(output, job.scene)
     return jobs[: options.limit]
+
+
+def find_unread(root: Path, output: Path) -> tuple[tuple[str, str], ...]:
+    """What looks like a light field under `root` but is not one of the jobs, and the reason."""
+    root, output = root.resolve(), output.resolve()
+    return tuple(
+        (str(path.relative_to(root)), reason)
+        for path, reason in readers.find_unread(root, readers.find(root))
+        if not _is_result(path, root, output)
+    )
 
 
 def _among_views(output: Path, scene: str) -> InvalidOption:
@@ -171,7 +182,8 @@ def run_batch(
     jobs = find_jobs(root, output, options)
     settings = make_settings(output, options, reading, estimating, writing)
     on_start(len(jobs))
-    return run_jobs(jobs, settings, options, report=report, on_record=on_record)
+    not_read = find_unread(root, output)
+    return run_jobs(jobs, settings, options, report=report, on_record=on_record, not_read=not_read)
 
 
 def run_jobs(
@@ -181,8 +193,9 @@ def run_jobs(
     *,
     report: Report = lambda scene, stage, fraction: None,
     on_record: Callable[[Record], None] = lambda record: None,
+    not_read: tuple[tuple[str, str], ...] = (),
 ) -> Summary:
-    """Do the jobs, and write the report."""
+    """Do the jobs, and write the report; `not_read` is only told."""
     # Told now, not for each scene; whether a camera is known for depth is a matter of the scene.
     common = tuple(name for name in settings.writing.formats if name != "depth")
     results.prepare(settings.output, replace(settings.writing, formats=common), overwrite=True)
@@ -204,8 +217,8 @@ def run_jobs(
                 crew.close()
                 remove_leftovers(settings.output)  # of workers that were ended
                 records |= _untold(jobs, records, before)
-                return _finish(jobs, records, settings)
-        return _finish(jobs, records, settings)
+                return _finish(jobs, records, settings, not_read)
+        return _finish(jobs, records, settings, not_read)
 
 
 def _untold(
@@ -218,14 +231,21 @@ def _untold(
     return {scene: record for scene, record in found.items() if record is not None}
 
 
-def _finish(jobs: Sequence[Job], records: Mapping[str, Record], settings: Settings) -> Summary:
+def _finish(
+    jobs: Sequence[Job],
+    records: Mapping[str, Record],
+    settings: Settings,
+    not_read: tuple[tuple[str, str], ...],
+) -> Summary:
     """Write the report."""
     ordered = [records[job.scene] for job in jobs if job.scene in records]
     not_reached = [job.scene for job in jobs if job.scene not in records]
-    write_report(settings.output, ordered, _about(settings, not_reached))
+    about = _about(settings, not_reached)
+    about["not_read"] = [{"path": path, "reason": reason} for path, reason in not_read]
+    write_report(settings.output, ordered, about)
     if settings.writing.view:
         write_index(settings.output, jobs, records)
-    return Summary(tuple(ordered), tuple(not_reached))
+    return Summary(tuple(ordered), tuple(not_reached), not_read)
 
 
 @contextmanager

@@ -67,9 +67,11 @@ def batch(
     writing = replace(writing, view=writing.view or opened)
     groups = (options, reading, estimating, writing)
     if dry_run:
-        from oaccdepth.batch import plan_batch
+        from oaccdepth.batch import find_unread, plan_batch
 
         _print_plan(plan_batch(root, output, *groups), as_json)
+        for unread, reason in find_unread(root, output):
+            print_message(f"not read: {unread}: {reason}", quiet)
         return
     with bar_on_terminal(quiet) as bar:  # it is there at once; the imports take a second
         from oaccdepth.batch import run_batch
@@ -158,9 +160,17 @@ def _tell(record: Record) -> str:
 def _print_summary(summary: Summary, as_json: bool, quiet: bool) -> None:
     if as_json:
         scenes = [asdict(record) for record in summary.records]
-        print_json({"scenes": scenes, "not_reached": list(summary.not_reached)})
+        print_json(
+            {
+                "scenes": scenes,
+                "not_reached": list(summary.not_reached),
+                "not_read": [{"path": path, "reason": reason} for path, reason in summary.not_read],
+            }
+        )
     elif summary.records and not quiet:
         tables().print(_table(summary.records))
+    for path, reason in summary.not_read:
+        print_message(f"not read: {path}: {reason}", quiet)
     for record in summary.failed:
         print_message(f"error: {record.scene}: {record.message}")
     counts = [sum(r.status == status for r in summary.records) for status in ("done", "skipped")]

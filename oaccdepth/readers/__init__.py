@@ -8,6 +8,7 @@ finds the views and loads none of them. `assemble` makes the light field of what
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -24,6 +25,7 @@ from oaccdepth.readers import (
     matlab,
     mosaic,
     quilt,
+    unread,
     view_folder,
 )
 from oaccdepth.readers.assembly import assemble
@@ -32,6 +34,7 @@ from oaccdepth.readers.listing import list_files
 from oaccdepth.readers.names import view_names
 from oaccdepth.readers.parameters import FILE_NAME
 from oaccdepth.readers.search import find_in
+from oaccdepth.readers.unread import Unread
 
 READERS: tuple[ModuleType, ...] = (
     hci,  # before view_folder, which would take its views for numbered ones
@@ -45,7 +48,7 @@ READERS: tuple[ModuleType, ...] = (
 )
 REFUSED: tuple[ModuleType, ...] = (lytro_raw, quilt)  # recognised, to say what to do instead
 
-__all__ = ["READERS", "REFUSED", "find", "read", "read_ground_truth"]
+__all__ = ["READERS", "REFUSED", "find", "find_unread", "read", "read_ground_truth"]
 
 
 def read(path: Path | str, options: ReadOptions = ReadOptions()) -> LightField:
@@ -82,6 +85,11 @@ def find(root: Path | str) -> list[Path]:
     if not os.path.exists(root):
         raise UnreadableFile(f"{root}: no such file or folder. Check the path.")
     return find_in(root, READERS)
+
+
+def find_unread(root: Path | str, found: Sequence[Path]) -> list[Unread]:
+    """Find what looks like a light field under a folder but is not among those found, and why."""
+    return unread.find_unread(Path(root), found, READERS, REFUSED)
 
 
 def choose_reader(path: Path, options: ReadOptions = ReadOptions()) -> ModuleType:

@@ -10,6 +10,8 @@ import sys
 import time
 from pathlib import Path
 
+import lightfield_files as files
+import numpy as np
 import pytest
 from batch_scenes import save_tiny_weights, write_scene
 
@@ -157,3 +159,31 @@ def test_ctrl_c(root, weights, tmp_path, monkeypatch):
     written = {path.parent.relative_to(out).as_posix() for path in out.rglob("run.json")}
     assert finished == written
     assert len(finished) + len(report["not_reached"]) == 62
+
+
+def test_what_was_not_read_is_listed(run, root, weights, tmp_path):
+    """A folder of pictures, a mosaic and a raw file: none is a scene, each is told."""
+    views = files.render((3, 3), (60, 76))[0]
+    for number in range(11):
+        files.write_picture(root / "holiday" / f"IMG_{number * number}.png", views[0, 0])
+    noise = np.random.default_rng(0).integers(0, 255, (360, 456, 3), dtype=np.uint8)
+    files.write_picture(root / "single" / "photo.png", noise)
+    big = files.render((3, 3), (120, 152))[0]
+    files.write_picture(root / "single" / "mosaic.png", files.mosaic(big))
+    files.lytro_container(root / "raw.lfp")
+    result = run("batch", root, "-o", tmp_path / "out", "--weights", weights)
+    assert result.exit_code == 0, result.stderr
+    told = [line for line in result.stderr.splitlines() if line.startswith("not read: ")]
+    assert [line.split(": ")[1] for line in told] == ["holiday", "raw.lfp", "single/mosaic.png"]
+    assert told[2] == (
+        "not read: single/mosaic.png: one picture that seems to hold 3 x 3 views. "
+        "Do it alone: oaccdepth estimate reads it."
+    )
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert [entry["path"] for entry in report["not_read"]] == [
+        "holiday",
+        "raw.lfp",
+        "single/mosaic.png",
+    ]
+    planned = run("batch", root, "-o", tmp_path / "out", "--weights", weights, "--dry-run")
+    assert "not read: raw.lfp: " in planned.stderr

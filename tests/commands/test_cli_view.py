@@ -157,3 +157,16 @@ def test_damaged_results_are_named(result_folder):
         f"{picture}: expected an 8-bit picture of 64x48 px. Estimate again."
     )
     assert read_pfm(result_folder / "disparity.pfm").shape == (48, 64)
+
+
+def test_the_views_are_found_where_run_json_says(run, scene_folder, weights_file, tmp_path):
+    """The result lies somewhere else altogether, and only a part of each view was used."""
+    out = tmp_path / "far" / "away" / "result"
+    options = ("--crop", "40x36+10+6", "--weights", weights_file, "-q")
+    assert run("estimate", scene_folder, "-o", out, *options).exit_code == 0
+    about = json.loads((out / "run.json").read_text())["input"]
+    assert (out / about["path"]).resolve() == scene_folder.resolve()
+    assert about["reading"] == {"crop": "40x36+10+6"}
+    result = run("view", out)
+    assert result.exit_code == 0, result.stderr
+    assert "no views" not in result.stderr and "do not belong" not in result.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -94,16 +93,19 @@ class Loading:
 
 
 def _load_result(folder: Path, light_field_path: Path | None, reading: ReadOptions) -> Shown:
-    from oaccdepth.pipeline import read, read_truth
+    from oaccdepth.pipeline import read, read_again, read_truth
     from oaccdepth.writers import results
 
     result = results.read_result(folder)
-    source = str(result.made_with.input.get("source") or "")
-    path = light_field_path or next(_places(folder, source), None)
-    if path is None:
+    found = read_again(folder, result, reading)
+    if light_field_path is not None:
+        found = light_field_path, found[1] if found else reading
+    if found is None:
+        source = str(result.made_with.input.get("source") or "")
         name = f"the light field {source}".rstrip()
         note = f"{name} is not beside {folder}, so there are no views. Give it with --input."
         return Shown(None, result, None, (note,))
+    path, reading = found
     light_field = read(path, reading)
     if light_field.resolution != result.disparity.shape:
         (height, width), (rows, columns) = light_field.resolution, result.disparity.shape
@@ -118,13 +120,3 @@ def _load_result(folder: Path, light_field_path: Path | None, reading: ReadOptio
     truth, remarks = read_truth(path, reading)
     notes = (*light_field.notes, *remarks)
     return Shown(light_field, replace(result, camera=camera), truth, notes)
-
-
-def _places(folder: Path, source: str) -> Iterator[Path]:
-    """Where the light field of a result may lie: in it, beside it, one level up, right here."""
-    if source and Path(source).name == source:
-        above = folder.resolve().parent
-        for place in (folder, above, above.parent, Path()):
-            candidate = place / source
-            if candidate.exists() and candidate.resolve() != folder.resolve():
-                yield candidate

@@ -1,0 +1,114 @@
+"""What looks like a light field in a tree of folders but is not found there, and why."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+from oaccdepth.errors import OaccDepthError
+from oaccdepth.files.regular import is_regular
+from oaccdepth.options import ReadOptions
+from oaccdepth.readers import decoding, mosaic
+from oaccdepth.readers.listing import list_files
+from oaccdepth.readers.names import FEWEST_FILES, NOT_A_VIEW, view_names
+from oaccdepth.readers.search import ARRAY_EXTENSIONS
+
+RESULT_FILE = "run.json"  # a folder that has it holds our results, no views
+MOST_PICTURES = 50  # single pictures that are looked into: each must be decoded
+FEWEST_PIXELS = 256 * 256  # of a picture that may hold several views
+
+
+class Unread(NamedTuple):
+    """A path that looks like a light field, and why it was not read."""
+
+    path: Path
+    reason: str
+
+
+def find_unread(
+    root: Path,
+    found: Iterable[Path],
+    readers: Sequence[ModuleType],
+    refused: Sequence[ModuleType],
+) -> list[Unread]:
+    """Go through the tree once more, leaving out what was found."""
+    known = set(found)
+    result: list[Unread] = []
+    pictures: list[Path] = []
+    for place, folders, names in os.walk(root):
+        folder = Path(place)
+        if folder in known or RESULT_FILE in names:
+            folders.clear()
+            continue
+        folders[:] = [
+            name for name in folders if not name.startswith(".") and folder / name not in known
+        ]
+        views = set(view_names(names))
+        if len(views) >= FEWEST_FILES:
+            result.append(Unread(folder, _why_not(folder, readers)))
+        else:
+            pictures += [folder / name for name in sorted(views) if folder / name not in known]
+        for name in sorted(set(names) - views):
+            path = folder / name
+            if path not in known and (reason := _why_not_file(path, readers, refused)):
+                result.append(Unread(path, reason))
+    result += [
+        Unread(path, reason)
+        for path in pictures[:MOST_PICTURES]
+        if (reason := _why_not_picture(path, refused))
+    ]
+    return sorted(result)
+
+
+def _why_not(path: Path, readers: Sequence[ModuleType]) -> str:
+    """What the reader that recognises a path says about it."""
+    try:
+        reader = next(reader for reader in readers if reader.detect(path))
+        grid = reader.open_grid(path, ReadOptions())
+    except StopIteration:
+        return "no reader recognises it. See oaccdepth formats."
+    except OaccDepthError as error:
+        return _without_path(error, path)
+    if grid.absent:
+        return (
+            f"numbered pictures, {len(grid.absent)} of {grid.shape[0]} x {grid.shape[1]} missing. "
+            "Do it alone, with --views UxV or --allow-missing."
+        )
+    return "numbered pictures that may be anything. Do it alone, with --views UxV."
+
+
+def _why_not_file(path: Path, readers: Sequence[ModuleType], refused: Sequence[ModuleType]) -> str:
+    """Why an array or raw file was not read; empty if it does not look like a light field."""
+    if not is_regular(path):
+        return ""
+    for module in refused:
+        if module.detect(path):
+            return _without_path(module.refuse(path), path)
+    if path.suffix.lower() not in ARRAY_EXTENSIONS or NOT_A_VIEW.search(path.stem):
+        return ""
+    return _why_not(path, readers)
+
+
+def _why_not_picture(path: Path, refused: Sequence[ModuleType]) -> str:
+    """Why a single picture was not read; empty if it does not hold several views."""
+    for module in refused:
+        if module.detect(path):
+            return _without_path(module.refuse(path), path)
+    try:
+        header = decoding.read_header(path)
+        if header.width * header.height < FEWEST_PIXELS or len(list_files(path.parent)) > 20:
+            return ""
+        rows, columns = mosaic.open_grid(path, ReadOptions()).shape
+    except OaccDepthError:
+        return ""
+    return (
+        f"one picture that seems to hold {rows} x {columns} views. "
+        "Do it alone: oaccdepth estimate reads it."
+    )
+
+
+def _without_path(error: OaccDepthError, path: Path) -> str:
+    return str(error).removeprefix(f"{path}: ")
