@@ -12,12 +12,18 @@ OaccDepthError
 ├─ UnwritableOutput(OSError)        the output cannot be written
 └─ MissingDependency(ImportError)   an optional package is needed
 
-A message says what is wrong (path and value), what was expected, and what to do.
+A message says what is wrong (path and value), what was expected, and what to do. Names and values
+in it may come from a file, so it is one line of printable text whatever they hold.
 """
+
+from oaccdepth.printable import printable
 
 
 class OaccDepthError(Exception):
     """Any error that a user can cause."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class UnreadableFile(OaccDepthError, OSError):

@@ -13,7 +13,7 @@ PACKAGE = Path(oaccdepth.__file__).parent
 
 # From top to bottom: a room uses the rows above its own, and what stands left of it in its row.
 ROWS = {
-    "1": ["errors", "options", "progress", "version"],
+    "1": ["printable", "errors", "options", "progress", "version"],
     "2": ["lightfield", "disparity", "files"],
     "3": ["readers", "writers", "evidence", "rendering"],
     "4": ["networks"],

@@ -17,14 +17,16 @@ def run_child(act: Callable[..., object], *arguments: object) -> int:
     """Run in a forked process; return how it ended: 0, an exit code, or minus the signal."""
     child = os.fork()
     if child == 0:
+        code = 99
         try:
             act(*arguments)
-            os._exit(0)
+            code = 0
         except SystemExit as error:
-            os._exit(int(error.code or 0))
+            code = int(error.code or 0)
         except BaseException:
             traceback.print_exc()
-            os._exit(99)
+        finally:
+            os._exit(code)  # also if the disk is too full for the traceback
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -25,12 +25,15 @@ from oaccdepth.batch.memory import PeakMemory
 from oaccdepth.disparity import DisparityMap
 from oaccdepth.errors import OaccDepthError, UnreadableFile
 from oaccdepth.evaluation import scores
+from oaccdepth.files.fields import BadField, as_dataclass, as_type
 from oaccdepth.files.regular import is_regular, open_regular, walk
+from oaccdepth.files.shareable import shareable
 from oaccdepth.lightfield import LightField
 from oaccdepth.options import EstimateOptions, ReadOptions, WriteOptions
 from oaccdepth.pipeline import Estimate, process, read_truth
+from oaccdepth.printable import printable
 from oaccdepth.progress import ReportProgress
-from oaccdepth.writers.results import RUN_FILE
+from oaccdepth.writers.results import RUN_FILE, read_run
 
 logger = logging.getLogger(__name__)
 
@@ -173,12 +176,20 @@ def run_version(job: Job) -> RunVersion:
 def _read_run(job: Job) -> tuple[Any, Record | None]:
     """What a scene was made from, and its record, if its files are all there."""
     try:
-        run = json.loads((job.folder / RUN_FILE).read_text(encoding="utf-8"))
-        if not all((job.folder / name).is_file() for name in run["files"]):
+        run = read_run(job.folder / RUN_FILE)
+        if not all(is_regular(job.folder / name) for name in as_type(run["files"], dict[str, Any])):
             return None, None
-        return run["batch"]["made_from"], Record(**run["batch"]["record"])
-    except (OSError, ValueError, KeyError, TypeError):  # no run.json, or not one of ours
+        batch = as_type(run["batch"], dict[str, Any])
+        return batch["made_from"], as_dataclass(Record, batch["record"])
+    except (OSError, BadField, KeyError):  # no run.json, or not one of ours
         return None, None
+
+
+def relative(text: str, job: Job) -> str:
+    """A message about a scene without the folders of whoever runs the batch: reports are shared."""
+    place = PurePosixPath(job.scene).parent / job.source.name
+    text = text.replace(str(job.source), place.as_posix()).replace(str(job.folder), job.scene)
+    return str(shareable(text))
 
 
 class Pipeline:
@@ -203,10 +214,11 @@ class Pipeline:
         except Stopped:
             raise
         except OaccDepthError as error:
-            return Record(job.scene, "failed", str(error))
+            return Record(job.scene, "failed", relative(str(error), job))
         except Exception as error:  # one bad scene never stops the others: told, and exit code 1
             logger.info("%s: unexpected error", job.scene, exc_info=error)
-            return Record(job.scene, "failed", f"unexpected {type(error).__name__}: {error}")
+            message = printable(f"unexpected {type(error).__name__}: {error}")
+            return Record(job.scene, "failed", relative(message, job))
 
     def stop(self) -> None:
         """Give up what is in the network, at the end of its present tile."""
@@ -292,7 +304,7 @@ def _describe(
         resolution=light_field.resolution,
         disparity_range=(float(finite.min()), float(finite.max())) if finite.size else (),
         scores=scores,
-        notes=tuple(dict.fromkeys(notes)),
+        notes=tuple(relative(note, job) for note in dict.fromkeys(notes)),
         **measured,
     )
 

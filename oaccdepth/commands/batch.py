@@ -19,6 +19,7 @@ from oaccdepth.commands.shared import (
     Verbose,
     bar_on_terminal,
     configure_logging,
+    echo,
     open_page,
     plural,
     print_json,
@@ -100,7 +101,7 @@ def _print_plan(plan: list[tuple[Job, bool]], as_json: bool) -> None:
         print_json([{"scene": job.scene, "done": is_done} for job, is_done in plan])
         return
     for job, is_done in plan:
-        typer.echo(f"{'done ' if is_done else 'to do'}  {job.scene}")
+        echo(f"{'done ' if is_done else 'to do'}  {job.scene}")
     left = sum(not is_done for _, is_done in plan)
     print_message(f"{plural(len(plan), 'scene')}, {left} to do")
 

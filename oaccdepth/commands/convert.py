@@ -14,6 +14,7 @@ from oaccdepth.commands.shared import (
     Quiet,
     Verbose,
     configure_logging,
+    echo,
     print_json,
     print_notes,
     progress_bar,
@@ -87,4 +88,4 @@ def convert(
     height, width = light_field.resolution
     print_notes(light_field.notes, quiet)
     if not quiet:
-        typer.echo(f"{output}: {written}, {rows}x{columns} views of {width}x{height} px")
+        echo(f"{output}: {written}, {rows}x{columns} views of {width}x{height} px")

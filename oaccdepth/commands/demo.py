@@ -15,6 +15,7 @@ from oaccdepth.commands.shared import (
     Quiet,
     Verbose,
     configure_logging,
+    echo,
     open_page,
     print_json,
     print_notes,
@@ -121,7 +122,7 @@ def _score(scene: RenderedScene, result: DisparityMap) -> dict[str, float]:
 def _print_result(scores: dict[str, float], result: DisparityMap, output: Path) -> None:
     made = result.made_with
     height, width = result.disparity.shape
-    typer.echo(
+    echo(
         f"9x9 views of {width}x{height} px, {scores['seconds']:.1f} s on {made.device} "
         f"with weights {made.weights}\n"
         f"\n"

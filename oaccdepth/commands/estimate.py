@@ -18,6 +18,7 @@ from oaccdepth.commands.shared import (
     Verbose,
     configure_logging,
     describe,
+    echo,
     messages,
     open_page,
     print_json,
@@ -75,7 +76,7 @@ def estimate(
         content = json.loads((output / RUN_FILE).read_text(encoding="utf-8"))
         print_json({"written": [str(file) for file in done.files], **content})
     elif not quiet:
-        typer.echo("\n".join(str(file) for file in done.files))
+        echo("\n".join(str(file) for file in done.files))
         if messages().is_terminal and not writing.view:
             print_message(f"To explore it in a browser: oaccdepth view {output} --open")
     if opened:

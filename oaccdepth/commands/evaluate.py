@@ -13,6 +13,7 @@ from rich.table import Table
 from oaccdepth.commands.shared import (
     AsJson,
     configure_logging,
+    echo,
     plural,
     print_json,
     print_message,
@@ -103,9 +104,9 @@ def evaluate(
     if as_json:
         print_json(scores.as_json(scored, THIS_RESULT))
     elif as_csv:
-        typer.echo(scores.as_csv(scored, THIS_RESULT), nl=False)
+        echo(scores.as_csv(scored, THIS_RESULT), nl=False)
     elif as_markdown:
-        typer.echo(scores.as_markdown(scored, THIS_RESULT), nl=False)
+        echo(scores.as_markdown(scored, THIS_RESULT), nl=False)
     else:
         _print_tables(scored)
     _print_what_is_missing(scored)

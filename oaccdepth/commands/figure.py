@@ -13,6 +13,7 @@ from oaccdepth.commands.shared import (
     Quiet,
     Verbose,
     configure_logging,
+    echo,
     print_notes,
     progress_bar,
 )
@@ -117,7 +118,7 @@ def figure(
             notes = shown.notes
     print_notes(notes, quiet)
     if not quiet:
-        typer.echo(str(output))
+        echo(str(output))
 
 
 class Colours(NamedTuple):

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from oaccdepth.commands.shared import (
     AsJson,
     Input,
     Quiet,
     Verbose,
     configure_logging,
+    echo,
     plural,
     print_json,
     progress_bar,
@@ -64,7 +63,7 @@ def info(
         print_json(facts)
     else:
         for name, text in _lines(facts):
-            typer.echo(f"{name:<14}{text}".rstrip())
+            echo(f"{name:<14}{text}".rstrip())
 
 
 def _describe(light_field: LightField) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from oaccdepth.commands.shared import (
     Verbose,
     configure_logging,
     describe,
+    echo,
     plural,
     print_json,
     print_message,
@@ -89,9 +90,9 @@ def masks(
         content = json.loads(written[-1].read_text(encoding="utf-8"))
         print_json({"written": [str(file) for file in written], **content})
     elif not quiet:
-        typer.echo(f"{output}: {plural(len(written), 'file')}")
+        echo(f"{output}: {plural(len(written), 'file')}")
         for name, values in passes.items():
-            typer.echo(f"{output / name / 'contact_sheet.png'}: {values.mean():.1%} seen")
+            echo(f"{output / name / 'contact_sheet.png'}: {values.mean():.1%} seen")
 
 
 def _implied(light_field: LightField, path: Path) -> Masks:

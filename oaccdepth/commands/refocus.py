@@ -13,6 +13,7 @@ from oaccdepth.commands.shared import (
     Quiet,
     Verbose,
     configure_logging,
+    echo,
     print_notes,
 )
 from oaccdepth.commands.shared.nesting import takes
@@ -100,7 +101,7 @@ def refocus(
     write_png(output, as_bytes(picture if picture.shape[2] == 3 else picture[..., 0]))
     print_notes(light_field.notes, quiet)
     if not quiet:
-        typer.echo(str(output))
+        echo(str(output))
 
 
 def _sharpen(light_field: LightField, disparity: FloatArray) -> FloatArray:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from oaccdepth.commands.shared import AsJson, Overwrite, print_json
+from oaccdepth.commands.shared import AsJson, Overwrite, echo, print_json
 
 
 def submission(
@@ -46,4 +46,4 @@ def submission(
     if as_json:
         print_json({"written": str(output), "runtimes": runtimes})
     else:
-        typer.echo(str(output))
+        echo(str(output))

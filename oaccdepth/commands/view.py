@@ -14,6 +14,7 @@ from oaccdepth.commands.shared import (
     Quiet,
     Verbose,
     configure_logging,
+    echo,
     open_page,
     print_notes,
     progress_bar,
@@ -66,7 +67,7 @@ def view(
         write_viewer(page, shown.light_field, shown.result, truth=shown.truth, overwrite=overwrite)
     print_notes(shown.notes, quiet)
     if not quiet:
-        typer.echo(str(page))
+        echo(str(page))
     if opened:
         open_page(page)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from oaccdepth.commands.shared import AsJson, Overwrite, print_json
+from oaccdepth.commands.shared import AsJson, Overwrite, echo, print_json
 from oaccdepth.commands.shared.help import Command, Group
 from oaccdepth.files.atomic import check_file
 
@@ -41,9 +40,9 @@ def list_weights(as_json: AsJson = False) -> None:
         return
     for facts in found:
         size = f"{facts['parameters']:,} parameters, {facts['bytes'] / 1e6:.1f} MB"
-        typer.echo(f"{facts['name']:<14}{facts['network']}, {size}, {facts['file']}")
+        echo(f"{facts['name']:<14}{facts['network']}, {size}, {facts['file']}")
     if not found:
-        typer.echo("none")
+        echo("none")
 
 
 @weights.command("show", cls=Command)
@@ -62,10 +61,10 @@ def show_weights(file: File, as_json: AsJson = False) -> None:
     facts |= facts.pop("metadata")
     facts["parameters"] = f"{facts['parameters']:,}"
     if "scores" in facts:
-        facts["scores"] = _in_words(json.loads(facts["scores"]))
+        facts["scores"] = _in_words(checkpoint.read_scores(facts))
     width = max(len(name) for name in facts) + 2
     for name, text in facts.items():
-        typer.echo(f"{name:<{width}}{text}")
+        echo(f"{name:<{width}}{text}")
 
 
 def _in_words(scores: dict[str, dict[str, float]]) -> str:
@@ -87,21 +86,21 @@ def print_card(file: File) -> None:
 
     facts = _describe(checkpoint.find_weights(file))
     metadata = facts["metadata"]
-    scores = json.loads(metadata.get("scores", "{}"))
-    typer.echo(f"- `{facts['name']}.safetensors`, {facts['bytes']:,} bytes")
-    typer.echo(f"- SHA-256 `{facts['sha256']}`")
-    typer.echo(f"- network `{facts['network']}`, {facts['parameters']:,} parameters")
-    typer.echo(f"- {metadata.get('steps', '?')} steps in {metadata.get('hours', '?')} hours")
-    typer.echo(f"- passes: {json.loads(metadata['config'])['iterations']}")
-    typer.echo("\n| scene | MSE x100 | BadPix 0.07 |\n|---|---|---|")
+    scores = checkpoint.read_scores(metadata)
+    echo(f"- `{facts['name']}.safetensors`, {facts['bytes']:,} bytes")
+    echo(f"- SHA-256 `{facts['sha256']}`")
+    echo(f"- network `{facts['network']}`, {facts['parameters']:,} parameters")
+    echo(f"- {metadata.get('steps', '?')} steps in {metadata.get('hours', '?')} hours")
+    echo(f"- passes: {facts['passes']}")
+    echo("\n| scene | MSE x100 | BadPix 0.07 |\n|---|---|---|")
     for scene, score in scores.items():
-        typer.echo(f"| {scene} | {score['mse_100']:.3f} | {score['badpix_0070']:.2f} |")
+        echo(f"| {scene} | {score['mse_100']:.3f} | {score['badpix_0070']:.2f} |")
     if scores:
         means = [
             sum(score[name] for score in scores.values()) / len(scores)
             for name in ("mse_100", "badpix_0070")
         ]
-        typer.echo(f"| **mean** | **{means[0]:.3f}** | **{means[1]:.2f}** |")
+        echo(f"| **mean** | **{means[0]:.3f}** | **{means[1]:.2f}** |")
 
 
 @weights.command("convert", cls=Command)
@@ -117,7 +116,7 @@ def convert_weights(source: Source, output: Converted, overwrite: Overwrite = Fa
 
     check_file(output, overwrite)
     authors.convert(source, output)
-    typer.echo(f"{output}: sha256 {checkpoint.sha256(output)}")
+    echo(f"{output}: sha256 {checkpoint.sha256(output)}")
 
 
 def _describe(path: Path) -> dict[str, Any]:
@@ -129,6 +128,7 @@ def _describe(path: Path) -> dict[str, Any]:
         "name": path.stem,
         "file": str(path),
         "network": metadata.pop("network"),
+        "passes": network.config.iterations,
         "parameters": sum(parameter.numel() for parameter in network.parameters()),
         "bytes": path.stat().st_size,
         "sha256": checkpoint.sha256(path),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zipfile
 from pathlib import Path
 
@@ -11,7 +10,9 @@ import numpy as np
 from oaccdepth.errors import InvalidPrediction, UnreadableFile
 from oaccdepth.evaluation.scores import find_prediction
 from oaccdepth.files.atomic import check_file, replacing
+from oaccdepth.files.fields import BadField, as_type
 from oaccdepth.files.pfm import read_pfm
+from oaccdepth.writers import results
 
 SCENES = (
     *("backgammon", "dots", "pyramids", "stripes"),  # stratified
@@ -75,8 +76,9 @@ def find_runtimes(predictions: dict[str, Path], runtime: float | None) -> dict[s
 
 def _read_seconds(path: Path) -> float | None:
     try:
-        return float(json.loads(path.read_text(encoding="utf-8"))["seconds"]["total"])
-    except (OSError, ValueError, KeyError, TypeError):  # not there, or not one of ours
+        seconds = as_type(results.read_run(path).get("seconds"), dict[str, float])
+        return float(seconds["total"])
+    except (OSError, BadField, KeyError):  # not there, or not one of ours
         return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from oaccdepth.files.regular import walk
 from oaccdepth.files.signals import uninterrupted
 
 TEMPORARY = ".part"  # part of every temporary name, so that leftovers of a killed run are known
+ATTEMPTS = 10
 LEFTOVER = re.compile(rf"\..+{re.escape(TEMPORARY)}\d+(\.\w+)?")
 
 
@@ -50,16 +52,18 @@ def staged(folder: Path, last: str, clear: Callable[[], None] = lambda: None) ->
     try:
         with told(folder):
             _remove(stage)  # of a killed process that had our number
-            stage.mkdir(parents=True)
+            _make(stage)
         yield stage
         with told(folder), uninterrupted():
             clear()
             _move(stage, folder, last)
-    except UnwritableOutput as error:
-        raise UnwritableOutput(str(error).replace(str(stage), str(folder))) from error
-    finally:
+    except BaseException as error:
         _remove(stage)
         _remove_empty(new)
+        if isinstance(error, UnwritableOutput):
+            raise UnwritableOutput(str(error).replace(str(stage), str(folder))) from error
+        raise
+    _remove(stage)
 
 
 def _move(stage: Path, folder: Path, last: str) -> None:
@@ -71,6 +75,15 @@ def _move(stage: Path, folder: Path, last: str) -> None:
         target = folder / path.relative_to(stage)
         target.parent.mkdir(parents=True, exist_ok=True)
         os.replace(path, target)
+
+
+def _make(folder: Path) -> None:
+    """Make a folder and those above it, even while another process removes one that is empty."""
+    for _ in range(ATTEMPTS):
+        with suppress(FileNotFoundError):
+            folder.mkdir(parents=True)
+            return
+    folder.mkdir(parents=True)
 
 
 def _not_there(folder: Path) -> list[Path]:
@@ -133,7 +146,7 @@ def check_file(path: Path, overwrite: bool) -> None:
 
 
 def prepare_folder(folder: Path, names: Iterable[str], overwrite: bool) -> None:
-    """Check that files of these names can be written there; nothing is left behind.
+    """Check that files of these names can be written there; nothing is made.
 
     Refuses if one of them is there already, and may not be replaced.
     """
@@ -147,15 +160,27 @@ def prepare_folder(folder: Path, names: Iterable[str], overwrite: bool) -> None:
             + (f" and {len(existing) - 1} more" if len(existing) > 1 else "")
             + ". Pass --overwrite to replace, or choose another --output."
         )
-    new = _not_there(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        is_writable = os.access(folder, os.W_OK)
+        is_there = _exists(folder)
+        above = next(place for place in (folder, *folder.parents) if _exists(place))
     except OSError as error:
-        raise UnwritableOutput(
-            f"{folder}: cannot be created ({error.strerror}). Choose another --output."
-        ) from error
-    finally:
-        _remove_empty(new)
-    if not is_writable:
-        raise UnwritableOutput(f"{folder}: cannot be written to. Choose another --output.")
+        raise _not_created(folder, error.strerror) from error
+    if not os.path.isdir(above):
+        raise _not_created(folder, os.strerror(errno.ENOTDIR))
+    if not os.access(above, os.W_OK | os.X_OK):
+        if is_there:
+            raise UnwritableOutput(f"{folder}: cannot be written to. Choose another --output.")
+        raise _not_created(folder, os.strerror(errno.EACCES))
+
+
+def _exists(path: Path) -> bool:
+    """Whether something is there; raises if the system cannot have such a path."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def _not_created(folder: Path, reason: str | None) -> UnwritableOutput:
+    return UnwritableOutput(f"{folder}: cannot be created ({reason}). Choose another --output.")

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -19,6 +22,10 @@ LARGEST = 1e12  # mm, px, seconds: nothing real is larger
 LARGEST_DISPARITY = 1e6  # px
 LONGEST_NUMBER = 64  # characters
 MOST_TEXT = 1 << 24  # bytes of JSON: what we write ourselves has thousands
+
+
+Bounds = tuple[float, float]
+T = TypeVar("T")
 
 
 class BadField(ValueError):
@@ -92,6 +99,61 @@ def parse_json(data: bytes | str) -> Any:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
         raise BadField("not readable as JSON") from error
+
+
+def as_dataclass(kind: type[T], value: Any, bounds: Mapping[str, Bounds] | None = None) -> T:
+    """Make a dataclass of a mapping, each field by its type; `bounds` are those of its numbers."""
+    if not isinstance(value, Mapping):
+        raise BadField(f"{type(value).__name__}, expected names and values")
+    assert is_dataclass(kind)
+    hints = get_type_hints(kind)
+    known = {field.name: field for field in fields(kind)}
+    for name in value:
+        if name not in known:
+            raise BadField(f"the unknown field {str(name)[:40]}")
+    parsed = {}
+    for name, field in known.items():
+        if name in value:
+            try:
+                parsed[name] = as_type(value[name], hints[name], (bounds or {}).get(name))
+            except BadField as error:
+                raise BadField(f"{name}: {error}") from error
+        elif field.default is MISSING and field.default_factory is MISSING:
+            raise BadField(f"{name} is missing")
+    return kind(**parsed)
+
+
+def as_type(value: Any, kind: Any, bounds: Bounds | None = None) -> Any:
+    """Take a value of the type that an annotation names."""
+    low, high = bounds or (-LARGEST, LARGEST)
+    if kind is Any:
+        return value
+    if kind is float:
+        return as_number(value if isinstance(value, int | float) else None, low, high)
+    if kind is int:
+        return as_whole(value if isinstance(value, int) else None, math.ceil(low), math.floor(high))
+    if kind in (str, bool, NoneType):
+        if not isinstance(value, kind):
+            raise BadField(f"{type(value).__name__}, expected {kind.__name__}")
+        return value
+    return _as_container(value, kind, bounds)
+
+
+def _as_container(value: Any, kind: Any, bounds: Bounds | None) -> Any:
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        if value is None and NoneType in inner:
+            return None
+        (only,) = (part for part in inner if part is not NoneType)
+        return as_type(value, only, bounds)
+    if origin is tuple and isinstance(value, list | tuple):
+        kinds = (inner[0],) * len(value) if inner[1:] == (...,) else inner
+        if len(kinds) != len(value):
+            raise BadField(f"{len(value)} values, expected {len(kinds)}")
+        return tuple(as_type(item, part, bounds) for item, part in zip(value, kinds, strict=True))
+    if origin is dict and isinstance(value, dict):
+        return {as_type(key, inner[0]): as_type(item, inner[1]) for key, item in value.items()}
+    raise BadField(f"{type(value).__name__}, expected {getattr(origin, '__name__', kind)}")
 
 
 def _as_item(value: Any) -> Any:

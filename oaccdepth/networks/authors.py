@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 import struct
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from oaccdepth.errors import InvalidCheckpoint, InvalidOption, UnreadableFile
+from oaccdepth.files.limits import check_array
+from oaccdepth.files.regular import is_regular, open_regular
 from oaccdepth.networks import checkpoint
 from oaccdepth.networks.paper import OACCNet, PassResult
 
@@ -37,8 +40,12 @@ READING_ERRORS = (
     LookupError,
     AttributeError,
     AssertionError,
-    OverflowError,
+    ArithmeticError,
+    MemoryError,
+    NotImplementedError,
+    RecursionError,
     struct.error,
+    zipfile.BadZipFile,
     pickle.UnpicklingError,
 )
 
@@ -67,16 +74,20 @@ def load_authors(path: Path) -> OACCNet:
         expected, found = _their_shape(names[name], ours), tuple(theirs[name].shape)
         if found != expected:
             raise InvalidCheckpoint(f"{path}: {name} has shape {found}, {EXPECTED}: {expected}.")
+        _check_values(path, name, theirs[name])
     with torch.no_grad():
         for name, tensor in theirs.items():
+            if names[name].endswith(COUNTER):
+                continue  # of batches in their training: used by nothing
             ours[names[name]].copy_(tensor.reshape(ours[names[name]].shape))
     return network.eval()
 
 
 def _read_state(path: Path) -> Mapping[str, Tensor]:
-    if not path.is_file():
+    if not is_regular(path):
         raise UnreadableFile(f"{path}: no such file, {EXPECTED}.")
     try:
+        _check_archive(path)
         content = torch.load(path, map_location="cpu", weights_only=True)
     except READING_ERRORS as error:
         raise InvalidCheckpoint(
@@ -86,6 +97,26 @@ def _read_state(path: Path) -> Mapping[str, Tensor]:
     if not isinstance(state, Mapping) or not all(isinstance(t, Tensor) for t in state.values()):
         raise InvalidCheckpoint(f"{path}: has no tensors under 'state_dict', {EXPECTED}.")
     return state
+
+
+def _check_values(path: Path, name: str, tensor: Tensor) -> None:
+    """Refuse a tensor that is not a plain one of finite numbers."""
+    is_plain = tensor.layout == torch.strided and not tensor.is_quantized and not tensor.is_meta
+    if not is_plain or not tensor.is_floating_point():
+        kind = "sparse" if tensor.layout != torch.strided else str(tensor.dtype)
+        raise InvalidCheckpoint(f"{path}: {name} is {kind}, {EXPECTED}: plain floating point.")
+    if not bool(torch.isfinite(tensor).all()):
+        raise InvalidCheckpoint(f"{path}: damaged: {name} holds values that are not finite.")
+
+
+def _check_archive(path: Path) -> None:
+    """Refuse a checkpoint that unpacks to far more than it holds."""
+    with open_regular(path) as file:
+        if not zipfile.is_zipfile(file):
+            return  # of an old PyTorch version: not compressed
+        with zipfile.ZipFile(file) as archive:
+            claimed = sum(info.file_size for info in archive.infolist())
+    check_array(path, "the archive", claimed, path.stat().st_size)
 
 
 def _refuse(path: Path, fault: str, names: set[str]) -> None:

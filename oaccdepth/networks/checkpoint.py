@@ -21,15 +21,32 @@ from torch import Tensor
 
 from oaccdepth.errors import InvalidCheckpoint, UnreadableFile
 from oaccdepth.files.atomic import write_bytes
+from oaccdepth.files.fields import BadField, as_number, as_type, parse_json
+from oaccdepth.files.regular import is_regular, open_regular
+from oaccdepth.networks.configuration import parse_config
 from oaccdepth.networks.fast import FastConfig, FastNet
 from oaccdepth.networks.paper import OACCNet, OACCNetConfig
 
 Network = FastNet | OACCNet
 Metadata = dict[str, str]
 
+BLOCK = 1 << 20  # bytes read at a time
 FORMAT = "oaccdepth-1"
 SUFFIX = ".safetensors"
 VARIABLE = "OACCDEPTH_WEIGHTS"
+MOST_BYTES = 4 << 30  # of a weights file
+NUMBERS = ("steps", "hours")  # in the metadata
+SCORES = ("mse_100", "badpix_0070")  # in the metadata, of each validation scene
+# What building a network of a configuration that makes no sense raises.
+MISFITS = (
+    ArithmeticError,
+    AssertionError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 KINDS = {"fast": (FastNet, FastConfig), "paper": (OACCNet, OACCNetConfig)}
 
 
@@ -53,13 +70,13 @@ def find_weights(name: str) -> Path:
     """The file of bundled weights, or of a path."""
     path = Path(name)
     if path.suffix == SUFFIX or len(path.parts) > 1:
-        if not path.is_file():
+        if not is_regular(path):
             raise UnreadableFile(f"{name}: no such weights file. {_bundled_names()}")
         return path
     for found in bundled():  # before any file of that name that lies where we happen to be
         if found.stem == name:
             return found
-    if path.is_file():
+    if is_regular(path):
         return path
     raise UnreadableFile(f"--weights {name}: no bundled weights of this name. {_bundled_names()}")
 
@@ -71,17 +88,17 @@ def _bundled_names() -> str:
 
 def sha256(path: Path) -> str:
     """Hash of the whole file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    digest = hashlib.sha256()
+    with open_regular(path) as file:
+        while block := file.read(BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def create(kind: str, config: str = "{}") -> Network:
     """An untrained network from its kind and its configuration as JSON."""
     network_class, config_class = KINDS[kind]
-    values = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in json.loads(config).items()
-    }
-    network: Network = network_class(config_class(**values))
+    network: Network = network_class(parse_config(config_class, config))
     return network
 
 
@@ -112,27 +129,40 @@ def load(path: Path) -> tuple[Network, Metadata]:
     """The network in evaluation mode, on the CPU, and its metadata; strict on names and shapes."""
     metadata, tensors = _open(path)
     try:
-        network = create(metadata["network"], metadata["config"])
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        with torch.device("meta"):  # takes no memory: the configuration may claim anything
+            expected = create(metadata["network"], metadata["config"]).state_dict()
+    except MISFITS as error:
         raise InvalidCheckpoint(
             f"{path}: its configuration does not describe a network of this version ({error}). "
             "Update oaccdepth, or use other weights."
         ) from error
-    expected = network.state_dict()
     for name in sorted(expected.keys() | tensors.keys()):
         _check(path, name, expected.get(name), tensors.get(name))
+    network = create(metadata["network"], metadata["config"])
     network.load_state_dict(tensors)
     return network.eval(), metadata
 
 
+def read_scores(metadata: Metadata) -> dict[str, dict[str, float]]:
+    """Scores of each validation scene that the metadata holds; none if it holds anything else."""
+    try:
+        scores = as_type(parse_json(metadata.get("scores", "{}")), dict[str, dict[str, float]])
+    except BadField:
+        return {}
+    return {scene: score for scene, score in scores.items() if {*SCORES} <= score.keys()}
+
+
 def _open(path: Path) -> tuple[Metadata, dict[str, Tensor]]:
     try:
-        with safetensors.safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        with open_regular(path) as file:
+            if os.fstat(file.fileno()).st_size > MOST_BYTES:
+                raise ValueError("too large")
+        with safetensors.safe_open(path, framework="pt") as opened:
+            metadata = opened.metadata() or {}
+            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
     except FileNotFoundError as error:
         raise UnreadableFile(f"{path}: no such weights file. {_bundled_names()}") from error
-    except (OSError, ValueError, safetensors.SafetensorError) as error:
+    except (OSError, ValueError, MemoryError, safetensors.SafetensorError) as error:
         raise InvalidCheckpoint(
             f"{path}: not a readable safetensors file, or damaged. Download or make it again; "
             "`oaccdepth weights convert` turns the authors' .pth.tar into one."
@@ -140,10 +170,22 @@ def _open(path: Path) -> tuple[Metadata, dict[str, Tensor]]:
     if metadata.get("format") != FORMAT or metadata.get("network") not in KINDS:
         raise InvalidCheckpoint(
             f"{path}: not weights of oaccdepth (metadata 'format' is "
-            f"{metadata.get('format', 'missing')}, expected {FORMAT}). "
+            f"{metadata.get('format', 'missing')[:40]}, expected {FORMAT}). "
             "`oaccdepth weights convert` turns the authors' .pth.tar into weights."
         )
+    _check_numbers(path, metadata)
     return metadata, tensors
+
+
+def _check_numbers(path: Path, metadata: Metadata) -> None:
+    """Refuse metadata whose numbers are none; training goes on counting from them."""
+    for name in NUMBERS:
+        try:
+            as_number(metadata.get(name, "0"), 0)
+        except BadField as error:
+            raise InvalidCheckpoint(
+                f"{path}: damaged: its metadata says {name} = {metadata[name][:40]}."
+            ) from error
 
 
 def _check(path: Path, name: str, expected: Tensor | None, found: Tensor | None) -> None:

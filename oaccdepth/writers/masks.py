@@ -5,19 +5,21 @@
 
 from __future__ import annotations
 
-import json
+import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from oaccdepth.disparity import Provenance
 from oaccdepth.files.atomic import prepare_folder, staged, write_bytes
+from oaccdepth.files.fields import BadField, as_type
 from oaccdepth.lightfield import FloatArray
 from oaccdepth.writers.pictures import as_bytes, contact_sheet, write_png
-from oaccdepth.writers.results import in_bytes, write_run
+from oaccdepth.writers.results import in_bytes, read_run, write_run
 
 MASKS_FILE = "masks.json"  # of another name, so that masks and disparity can share a folder
 MASKS_GROUND = 128  # grey between the masks of a contact sheet: most masks are white
@@ -77,13 +79,14 @@ def write_masks(
 def _remove_previous_masks(folder: Path) -> None:
     """Remove the masks that an earlier run says it wrote here: it may have had more passes."""
     file = folder / MASKS_FILE
-    if not file.exists():
+    if not os.path.lexists(file):
         return
     try:
-        earlier = json.loads(file.read_text(encoding="utf-8"))
-        rows, columns = (min(int(size), 99) for size in earlier["grid"])
-        places = [folder / name for name in earlier["passes"] if PASS_FOLDER.fullmatch(name)]
-    except (OSError, ValueError, KeyError, TypeError):
+        earlier = read_run(file)
+        rows, columns = as_type(earlier["grid"], tuple[int, int], (0, 99))
+        passes = as_type(earlier["passes"], dict[str, Any])
+        places = [folder / name for name in passes if PASS_FOLDER.fullmatch(name)]
+    except (OSError, BadField, KeyError):
         rows, columns, places = 0, 0, []  # not ours: only files of the same names are replaced
     file.unlink(missing_ok=True)
     for place in places:

@@ -6,21 +6,24 @@
 from __future__ import annotations
 
 import io
-import json
+import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, asdict, fields
-from pathlib import Path, PurePath
+from dataclasses import asdict, fields
+from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 
 from oaccdepth.disparity import DisparityMap, Provenance
 from oaccdepth.errors import InvalidOption, UnreadableFile
 from oaccdepth.files.atomic import prepare_folder, staged, write_bytes, write_json
+from oaccdepth.files.fields import MOST_TEXT, BadField, as_camera, as_dataclass, parse_json
 from oaccdepth.files.pfm import read_pfm, write_pfm
+from oaccdepth.files.regular import is_regular, read_small
+from oaccdepth.files.shareable import shareable
 from oaccdepth.lightfield import Camera, FloatArray
 from oaccdepth.options import WriteOptions
+from oaccdepth.readers.decoding import decode, read_header
 from oaccdepth.writers.pictures import (
     as_bytes,
     choose_range,
@@ -197,85 +200,73 @@ def _summary(result: DisparityMap) -> dict[str, Any]:
 def write_run(path: Path, made_with: Provenance, details: dict[str, Any]) -> None:
     """Write `run.json`, or one like it: how something was made, and what it is."""
     known = {key: value for key, value in asdict(made_with).items() if value not in ({}, ())}
-    write_json(path, _shareable(known | details))
-
-
-def _shareable(value: Any) -> Any:
-    """Leave the user's folders out: of every absolute path only the name stays."""
-    if isinstance(value, dict):
-        return {key: _shareable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_shareable(item) for item in value]
-    if isinstance(value, str) and ": " in value:  # a sentence
-        return " ".join(_shareable(word) for word in value.split(" "))
-    if isinstance(value, PurePath) or (isinstance(value, str) and PurePath(value).is_absolute()):
-        return PurePath(value).name
-    return value
+    write_json(path, shareable(known | details))
 
 
 def _remove_previous(folder: Path) -> None:
     """Remove what an earlier run says it wrote here, so that no file of it stays behind."""
     run = folder / RUN_FILE
-    if not run.exists():
+    if not os.path.lexists(run):
         return
     try:
-        earlier = set(json.loads(run.read_text(encoding="utf-8"))["files"])
-    except (OSError, ValueError, KeyError, TypeError):
-        earlier = set()  # not ours: only the files of the same names are replaced
+        earlier = read_run(run)["files"]
+        names = {*earlier} if isinstance(earlier, dict) else set()
+    except (OSError, KeyError):
+        names = set()  # not ours: only the files of the same names are replaced
     run.unlink(missing_ok=True)
-    for name in {*output_names(list(FORMATS)), VIEWER_FILE} & earlier:
+    for name in {*output_names(list(FORMATS)), VIEWER_FILE} & names:
         (folder / name).unlink(missing_ok=True)
 
 
 def is_result(path: Path) -> bool:
     """Whether this is a folder with a finished result."""
-    return (path / RUN_FILE).is_file() and (path / "disparity.pfm").is_file()
+    return is_regular(path / RUN_FILE) and is_regular(path / "disparity.pfm")
 
 
 def read_result(folder: Path) -> DisparityMap:
     """Read disparity, confidence and how they were made; masks and passes are not kept in files."""
-    run = _read_run(folder / RUN_FILE)
-    disparity = read_pfm(folder / "disparity.pfm")
-    return DisparityMap(
-        disparity=disparity,
-        confidence=_read_confidence(folder / "confidence.png", disparity.shape),
-        camera=_camera(run.get("result")),
-        made_with=_provenance(run),
-    )
-
-
-def _read_run(path: Path) -> dict[str, Any]:
+    path = folder / RUN_FILE
+    run = read_run(path)
+    names = {field.name for field in fields(Provenance)}
+    known = {name: value for name, value in run.items() if name in names and value is not None}
     try:
-        run = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UnreadableFile(f"{path}: not readable as JSON ({error}). Estimate again.") from error
+        made_with = as_dataclass(Provenance, known)
+        camera = _parse_camera(run.get("result"))
+    except BadField as error:
+        raise UnreadableFile(f"{path}: damaged ({error}). Estimate again.") from error
+    disparity = read_pfm(folder / "disparity.pfm")
+    confidence = _read_confidence(folder / "confidence.png", disparity.shape)
+    return DisparityMap(disparity, confidence, camera=camera, made_with=made_with)
+
+
+def read_run(path: Path) -> dict[str, Any]:
+    """Read `run.json`, or one like it; what its fields hold is for the caller to check."""
+    try:
+        run = parse_json(read_small(path, MOST_TEXT))
+    except (OSError, BadField) as error:
+        raise UnreadableFile(f"{path}: not readable as JSON. Estimate again.") from error
     if not isinstance(run, dict):
         raise UnreadableFile(f"{path}: not what `estimate` writes. Estimate again.")
     return run
 
 
 def _read_confidence(path: Path, shape: tuple[int, ...]) -> FloatArray:
-    stored = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE) if path.is_file() else None
-    if stored is None or stored.shape != shape:
+    try:
+        header = read_header(path)
+        fits = (header.height, header.width, header.is_deep) == (*shape, False)
+        stored = decode(path) if fits else None
+    except UnreadableFile:
+        stored = None
+    if stored is None or stored.shape != shape or stored.dtype != np.uint8:
         raise UnreadableFile(
             f"{path}: expected an 8-bit picture of {shape[1]}x{shape[0]} px. Estimate again."
         )
     return np.asarray(stored, dtype=np.float32) / np.float32(255)
 
 
-def _camera(result: Any) -> Camera | None:
+def _parse_camera(result: Any) -> Camera | None:
     known = result.get("camera") if isinstance(result, dict) else None
-    names = {field.name for field in fields(Camera)}
-    needed = {field.name for field in fields(Camera) if field.default is MISSING}
-    if not isinstance(known, dict) or not needed <= set(known) <= names:
+    if known is None:
         return None
-    return Camera(**{name: float(value) for name, value in known.items()})
-
-
-def _provenance(run: dict[str, Any]) -> Provenance:
-    names = {field.name for field in fields(Provenance)}
-    known = {name: value for name, value in run.items() if name in names and value is not None}
-    for name in ("notes", "disparity_range"):
-        if name in known:
-            known[name] = tuple(known[name])
-    return Provenance(**known)
+    camera = as_dataclass(Camera, known)
+    return as_camera([*asdict(camera).values()])

@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
-from batch_scenes import contents, write_scene
+from batch_scenes import contents, toy_estimate, write_scene
+from trouble import fill_disk_at, kill_at_write, run_child
+
+from oaccdepth.batch import find_jobs, run_jobs
+from oaccdepth.batch.job import Settings
+from oaccdepth.files.signals import stop_cleanly
 
 NUM_SCENES = 6
 
@@ -84,7 +90,7 @@ def finished_scenes(output):
 def check_after_kill(output, expected):
     """Whatever is there under its own name is whole."""
     for name, content in contents(output).items():
-        if not Path(name).name.startswith("."):
+        if not any(part.startswith(".") for part in Path(name).parts):
             assert content == expected[name], name
 
 
@@ -94,8 +100,59 @@ def check_at_the_end(output, expected, finished, statuses):
     assert len(statuses) == NUM_SCENES
 
 
-@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_killed_and_started_again(root, program, tmp_path, jobs):
+def run_until(moment, root, output, with_signal=signal.SIGKILL):
+    """A batch in this process, that a signal ends at its n-th access to a file being written."""
+    stop_cleanly()
+    kill_at_write(moment, with_signal)
+    settings = Settings(
+        open_network=lambda options: toy_estimate, weights_sha256="1", output=output
+    )
+    summary = run_jobs(find_jobs(root, output), settings)
+    raise SystemExit(130 if summary.not_reached else 0)
+
+
+@pytest.mark.parametrize("moment", [1, 20, 40, 60])  # of about a hundred
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_killed_at_a_write_and_started_again(root, tmp_path, number, moment):
+    """What is there is whole, and the next run ends as if nothing had happened."""
+    assert run_child(run_until, 0, root, tmp_path / "whole") == 0
+    expected, output = contents(tmp_path / "whole"), tmp_path / "out"
+    end = run_child(run_until, moment, root, output, number)
+    check_after_kill(output, expected)
+    if number == signal.SIGKILL:
+        assert end == -signal.SIGKILL
+    else:  # cleaned up, and told
+        assert end in (130, 0)  # 0: all was done before the main thread knew
+        assert not list(output.rglob(".*"))
+        report = json.loads((output / "report.json").read_text())
+        assert len(report["scenes"]) + len(report["not_reached"]) == NUM_SCENES
+    assert run_child(run_until, 0, root, output) == 0
+    assert contents(output) == expected
+
+
+def test_a_full_disk(root, tmp_path):
+    """Every scene fails with one of our errors; nothing of it is left, and the batch goes on."""
+
+    def fill(size):
+        fill_disk_at(size)
+        run_until(0, root, tmp_path / "out")
+
+    assert run_child(fill, 4000) == 0  # enough for the report
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert len(report["scenes"]) == NUM_SCENES
+    for scene in report["scenes"]:
+        assert scene["status"] == "failed"
+        assert scene["message"] == (
+            f"{scene['scene']}/disparity.pfm: cannot be written (File too large). "
+            "Choose another place with --output."
+        )
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"report.csv", "report.json"}
+
+
+@pytest.mark.slow
+def test_killed_and_started_again(root, program, tmp_path):
+    """Two processes, killed at random moments."""
+    jobs = 2
     finish(program, root, tmp_path / "whole", jobs)
     expected = contents(tmp_path / "whole")
     output = tmp_path / "out"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import zipfile
+
 import numpy as np
 import pytest
 import reference
@@ -226,3 +229,49 @@ def test_output_must_be_named_safetensors(released, tmp_path):
         f"--output {tmp_path / 'oacc.pth'}: expected a name that ends in .safetensors."
     )
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["sparse", "whole numbers", "not finite", "complex", "meta"])
+@pytest.mark.filterwarnings("ignore")
+def test_tensors_that_are_not_plain(state, tmp_path, kind):
+    change = {
+        "sparse": lambda tensor: tensor.to_sparse(),
+        "whole numbers": lambda tensor: tensor.long(),
+        "not finite": lambda tensor: tensor * float("nan"),
+        "complex": lambda tensor: tensor.to(torch.complex64),
+        "meta": lambda tensor: tensor.to("meta"),
+    }[kind]
+    path = tmp_path / "a.pth.tar"
+    floats = {name: tensor for name, tensor in state.items() if tensor.is_floating_point()}
+    torch.save({"state_dict": {**state, **{n: change(t) for n, t in floats.items()}}}, path)
+    with pytest.raises(InvalidCheckpoint) as caught:
+        authors.convert(path, tmp_path / "out.safetensors")
+    assert str(caught.value).startswith(f"{path}: ")
+    assert not (tmp_path / "out.safetensors").exists()
+
+
+def test_a_checkpoint_that_unpacks_to_far_more(tmp_path):
+    path = tmp_path / "a.pth.tar"
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("archive/data/0", "w", force_zip64=True) as member,
+    ):
+        for _ in range(300):
+            member.write(bytes(1 << 20))
+    with pytest.raises(InvalidCheckpoint):
+        authors.load_authors(path)
+
+
+@pytest.mark.slow
+def test_mutated_checkpoints(released, tmp_path):
+    """500 files with a few bytes changed: weights, or one of our errors."""
+    data, path = released.read_bytes(), tmp_path / "a.pth.tar"
+    random = np.random.default_rng(0)
+    for _ in range(500):
+        changed = bytearray(data)
+        for place in random.integers(0, len(data), random.integers(1, 20)):
+            changed[place if random.random() < 0.5 else place % 4000] = random.integers(256)
+        end = int(random.integers(1, len(data))) if random.random() < 0.1 else None
+        path.write_bytes(changed[:end])
+        with contextlib.suppress(InvalidCheckpoint):
+            authors.load_authors(path)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import resource
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import save_file
+from trouble import run_child
 
 from oaccdepth.errors import InvalidCheckpoint, UnreadableFile
 from oaccdepth.networks import checkpoint
@@ -138,3 +142,65 @@ def test_the_bundled_weights_are_small_and_say_what_they_are():
     assert path.stat().st_size < 10e6
     metadata = checkpoint.read_metadata(path)
     assert {"network", "config", "steps", "training", "scores", "data", "licence"} <= set(metadata)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        "[]",
+        "null",
+        "3",
+        '"fast"',
+        "[" * 100_000,
+        '{"grid": [0, 0]}',
+        '{"grid": [9]}',
+        '{"grid": 9}',
+        '{"grid": [1000000, 1000000]}',
+        '{"reach": 1000000000}',
+        '{"reach": "4"}',
+        '{"reach": true}',
+        '{"iterations": 1000000000}',
+        '{"iterations": 0}',
+        '{"decay": NaN}',
+        '{"decay": 1e999}',
+        '{"unknown": 1}',
+    ],
+)
+@pytest.mark.parametrize("network", [FAST, PAPER], ids=["fast", "paper"])
+def test_configurations_that_make_no_sense(network, config, tmp_path):
+    path = tmp_path / "weights.safetensors"
+    checkpoint.save(path, network, {"config": config})
+    with pytest.raises(InvalidCheckpoint) as caught:
+        checkpoint.load(path)
+    assert str(caught.value).startswith(
+        f"{path}: its configuration does not describe a network of this version ("
+    )
+
+
+def test_sizes_are_checked_before_anything_is_allocated(tmp_path):
+    """2048 channels everywhere would take gigabytes."""
+    path = tmp_path / "weights.safetensors"
+    sizes = dict.fromkeys(("cost_channels", "volume_channels", "feature_channels"), 2048)
+    checkpoint.save(path, PAPER, {"config": json.dumps({**asdict(PAPER.config), **sizes})})
+
+    def load():
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with pytest.raises(InvalidCheckpoint, match="weights do not fit"):
+            checkpoint.load(path)
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10  # KiB
+
+    assert run_child(load) == 0
+
+
+@pytest.mark.parametrize("value", ["many", "", "nan", "-1", "9" * 5000])
+def test_metadata_that_is_no_number(value, tmp_path):
+    path = tmp_path / "weights.safetensors"
+    checkpoint.save(path, FAST, {"steps": value})
+    with pytest.raises(InvalidCheckpoint) as caught:
+        checkpoint.load(path)
+    assert str(caught.value) == f"{path}: damaged: its metadata says steps = {value[:40]}."
+
+
+@pytest.mark.parametrize("scores", ["[]", "{", '{"a": 3}', '{"a": {"mse_100": "x"}}', '{"a": {}}'])
+def test_scores_that_are_none(scores):
+    assert checkpoint.read_scores({"scores": scores}) == {}

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from oaccdepth.commands.shared.progress import Bar
+from oaccdepth.printable import printable_lines
 from oaccdepth.progress import ReportProgress, ignore
 
 if TYPE_CHECKING:
@@ -40,14 +42,22 @@ def open_page(page: Path) -> None:
     typer.launch(page.resolve().as_uri())
 
 
+class PrintableConsole(Console):
+    """Shows names and values from files as text; escape sequences in them have no effect."""
+
+    def render_str(self, text: str, **settings: Any) -> Text:
+        """Make a line, or a cell of a table, printable before it is laid out."""
+        return super().render_str(printable_lines(text), **settings)
+
+
 def messages() -> Console:
     """Where messages and progress go: stderr, so that stdout holds results only."""
-    return Console(stderr=True, highlight=False)
+    return PrintableConsole(stderr=True, highlight=False)
 
 
 def tables() -> Console:
     """Where tables go: stdout; a file has no width, so nothing is folded there."""
-    console = Console(highlight=False)
+    console = PrintableConsole(highlight=False)
     if not console.is_terminal:
         console.width = 200
     return console
@@ -55,14 +65,19 @@ def tables() -> Console:
 
 def print_json(content: Any) -> None:
     """A result for machines, to stdout."""
-    typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+    echo(json.dumps(content, indent=2, ensure_ascii=False))
+
+
+def echo(text: str, *, nl: bool = True) -> None:
+    """A result for people, to stdout: printable text, whatever the names in it hold."""
+    typer.echo(printable_lines(text), nl=nl)
 
 
 class _ToStderr(logging.Handler):
     """To what stderr is when a message comes: a progress bar puts itself in its place."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        sys.stderr.write(f"{self.format(record)}\n")
+        sys.stderr.write(f"{printable_lines(self.format(record))}\n")
 
 
 def configure_logging(quiet: bool, verbose: bool) -> None:

@@ -9,6 +9,8 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
+from oaccdepth.printable import printable
+
 FIRST_STEP = 0.05  # how far the bar may run before the first report
 FIRST_SECONDS = 60.0  # how long a task is taken to be until then
 CERTAIN = 0.02  # share that must be done before the time left is worth saying
@@ -99,7 +101,7 @@ class Bar(Progress):
             self.update(task, completed=self.pace.fraction)
         yield from super().get_renderables()
         for line in list(self.lines.values()):
-            yield Text(line, no_wrap=True, overflow="ellipsis", style="dim")
+            yield Text(printable(line), no_wrap=True, overflow="ellipsis", style="dim")
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""

@@ -1,0 +1,58 @@
+"""Names with escape sequences never reach the terminal; whatever is printed or logged."""
+
+import json
+import shutil
+
+import pytest
+
+NASTY = "to\x1b[2J\x9b31mwn\u202e\x07"
+
+
+@pytest.fixture
+def nasty(scene_folder, tmp_path):
+    folder = tmp_path / "data" / NASTY
+    shutil.copytree(scene_folder, folder)
+    return folder
+
+
+def assert_calm(answer):
+    text = answer.stdout + answer.stderr
+    assert text
+    assert all(line.isprintable() for line in text.split("\n")), repr(text)
+
+
+def test_errors(run, nasty):
+    (nasty / "input_Cam000.png").unlink()
+    answer = run("info", nasty)
+    assert answer.exit_code == 1
+    assert "\\u001b[2J" in answer.stderr
+    assert_calm(answer)
+
+
+def test_values_in_configurations(run, nasty):
+    text = (nasty / "parameters.cfg").read_text()
+    (nasty / "parameters.cfg").write_text(text.replace("num_cams_x = ", "num_cams_x = \x1b]0;"))
+    assert_calm(run("info", nasty))
+
+
+def test_info(run, nasty, weights_file):
+    for options in ((), ("--json",)):
+        answer = run("info", nasty, "--weights", weights_file, *options)
+        assert answer.exit_code == 0
+        assert_calm(answer)
+    assert json.loads(answer.stdout)["source"] == NASTY
+
+
+def test_batches(run, nasty, weights_file, tmp_path):
+    (nasty / "input_Cam000.png").write_bytes(b"broken")
+    for options in (("--dry-run",), ("--dry-run", "--json"), ()):
+        answer = run(
+            "batch", nasty.parent, "-o", tmp_path / "out", "--weights", weights_file, *options
+        )
+        assert_calm(answer)
+
+
+def test_conversion(run, nasty, tmp_path):
+    answer = run("convert", nasty, tmp_path / f"{NASTY}.npz", "--verbose")
+    assert answer.exit_code == 0
+    assert_calm(answer)

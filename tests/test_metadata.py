@@ -1,0 +1,208 @@
+"""Metadata of any kind, in every file that holds some: one of our errors, or an answer."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import h5py
+import lightfield_files as files
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from oaccdepth import readers
+from oaccdepth.batch.job import Job, earlier_record
+from oaccdepth.disparity import DisparityMap, Provenance
+from oaccdepth.errors import OaccDepthError
+from oaccdepth.evaluation.submission import find_runtimes
+from oaccdepth.files.fields import BadField, as_camera, as_number, as_range
+from oaccdepth.lightfield import Camera, LightField
+from oaccdepth.networks.configuration import parse_config
+from oaccdepth.networks.fast import FastConfig
+from oaccdepth.networks.paper import OACCNetConfig
+from oaccdepth.readers.decoding import read_header
+from oaccdepth.writers import masks, results, scenes
+
+VIEWS, TRUTH = files.render((3, 3), (12, 16))
+OURS = LightField(VIEWS, camera=Camera(1.0, 2.0, 3.0, 4.0), disparity_range=(-1.0, 1.0))
+SETTINGS = settings(
+    max_examples=60 if settings().derandomize else 1000,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+NUMBERS = st.one_of(
+    st.integers(),
+    st.floats(),
+    st.sampled_from([0, -1, 1, 2, 3, 9, 64, 10**9, 10**20, 10**400, 1e308, True]),
+)
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | NUMBERS | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=6), inner),
+    max_leaves=8,
+)
+NUMBER_TEXTS = st.one_of(
+    st.sampled_from(
+        ["1e999999999", "-1e999999999", "1e-999999999", "nan", "inf", "sNaN", "1_0", "٣", "0x10"]
+    ),
+    st.text(max_size=12),
+    NUMBERS.map(str),
+    st.integers(1, 3000).map(lambda length: "9" * length),
+)
+ARRAYS = st.sampled_from(
+    ["f8", "i8", "u1", "?", "U3", "S2", "M8[s]", "m8[s]", "c16", "f2"]
+).flatmap(lambda kind: arrays.arrays(kind, arrays.array_shapes(min_dims=0, max_dims=2, max_side=6)))
+
+
+def survives(act, *arguments, allowed=OaccDepthError):
+    """It answers, or one of our errors in one line says why not; soon."""
+    start = time.process_time()
+    try:
+        act(*arguments)
+    except allowed as error:
+        assert "\n" not in str(error)
+    assert time.process_time() - start < 20
+
+
+def changed(content, path, value):
+    """A copy of nested mappings with one value exchanged; path is chosen by numbers."""
+    if not isinstance(content, dict) or not content or not path:
+        return value
+    names = sorted(content)
+    name = names[path[0] % len(names)]
+    return {**content, name: changed(content[name], path[1:], value)}
+
+
+@pytest.fixture(scope="module")
+def result_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("result") / "town"
+    made_with = Provenance(
+        version="0.1", weights="fast", seconds={"total": 1.0}, input={"source": "town"},
+        disparity_range=(-1.0, 1.0), notes=("a note",),
+        batch={"made_from": {}, "record": {"scene": "town", "status": "done"}},
+    )  # fmt: skip
+    result = DisparityMap(TRUTH, np.ones_like(TRUTH), camera=OURS.camera, made_with=made_with)
+    results.write(result, folder)
+    return folder
+
+
+@SETTINGS
+@given(path=st.lists(st.integers(0, 30), max_size=3), value=ANYTHING)
+def test_run_json(result_folder, path, value):
+    file = result_folder / "run.json"
+    whole = file.read_text()
+    try:
+        file.write_text(json.dumps(changed(json.loads(whole), path, value)))
+        survives(results.read_result, result_folder)
+        survives(earlier_record, Job("town", result_folder, result_folder), {})
+        survives(find_runtimes, {"town": result_folder / "disparity.pfm"}, None)
+        survives(results._remove_previous, result_folder / "none")
+    finally:
+        file.write_text(whole)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[", "[" * 100_000, "3", "null", '{"files": {"x": 1e999}}']
+)
+def test_run_json_that_is_none(result_folder, tmp_path, content):
+    for name in ("run.json", "masks.json"):
+        (tmp_path / name).write_text(content)
+    (tmp_path / "disparity.pfm").write_bytes((result_folder / "disparity.pfm").read_bytes())
+    with pytest.raises(OaccDepthError):
+        results.read_result(tmp_path)
+    results._remove_previous(tmp_path)
+    masks._remove_previous_masks(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["disparity.pfm"]
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("scene") / "scene"
+    scenes.write_light_field(OURS, folder)
+    return folder
+
+
+KEYS = (
+    "num_cams_x", "num_cams_y", "baseline_mm", "focal_length_mm", "focus_distance_m",
+    "sensor_size_mm", "disp_min", "disp_max", "channels", "written_by",
+)  # fmt: skip
+
+
+@SETTINGS
+@given(key=st.sampled_from(KEYS), text=NUMBER_TEXTS)
+@example(key="num_cams_x", text="1e999999999")
+@example(key="baseline_mm", text="1e999999999")
+def test_parameters(scene, key, text):
+    file = scene / "parameters.cfg"
+    whole = file.read_text()
+    lines = [
+        f"{key} = {text}" if line.startswith(f"{key} =") else line for line in whole.splitlines()
+    ]
+    try:
+        file.write_bytes("\n".join(lines).encode("utf-8", "surrogatepass"))
+        survives(readers.read, scene)
+    finally:
+        file.write_text(whole)
+
+
+@SETTINGS
+@given(path=st.lists(st.integers(0, 9), max_size=2), value=ANYTHING)
+@example(path=[2], value=[1])
+def test_descriptions_of_pictures(tmp_path_factory, path, value):
+    place = tmp_path_factory.mktemp("png") / "a.png"
+    scenes.write_light_field(OURS, place)
+    description = read_header(place).description
+    assert len(description) == 5
+    data = scenes._with_text(
+        scenes._encode(np.zeros((36, 48, 3), np.uint8), place),
+        json.dumps(changed(description, path, value)),
+    )
+    place.write_bytes(data)
+    survives(readers.read, place)
+
+
+@SETTINGS
+@given(name=st.sampled_from(["camera", "disparity_range", "valid", "disparity"]), value=ARRAYS)
+def test_members_of_archives(tmp_path_factory, name, value):
+    path = tmp_path_factory.mktemp("npz") / "a.npz"
+    members = {"views": VIEWS, "written_by_oaccdepth": np.array(1), name: value}
+    np.savez(path, **members)
+    survives(readers.read, path)
+    survives(readers.read_ground_truth, path)
+
+
+@SETTINGS
+@given(
+    name=st.sampled_from(["camera", "disparity_range", "written_by", "dH", "focalLength", "shift"]),
+    value=ARRAYS.filter(lambda value: value.dtype.kind in "fiubS") | st.text(max_size=5),
+    ours=st.booleans(),
+)
+def test_attributes(tmp_path_factory, name, value, ours):
+    path = tmp_path_factory.mktemp("h5") / "a.h5"
+    with h5py.File(path, "w") as file:
+        file["LF"], file["GT_DEPTH"] = VIEWS, TRUTH
+        if ours:
+            file.attrs["written_by"] = "oaccdepth"
+        else:
+            file.attrs.update({"dH": 1.0, "focalLength": 2.0})
+        if isinstance(value, str):
+            value = value.replace("\0", "").encode("utf-8", "replace").decode()
+        file.attrs[name] = value
+    survives(readers.read, path)
+    survives(readers.read_ground_truth, path)
+
+
+@SETTINGS
+@given(kind=st.sampled_from([FastConfig, OACCNetConfig]), index=st.integers(0, 30), value=ANYTHING)
+def test_configurations_of_networks(kind, index, value):
+    config = json.loads(json.dumps(vars(kind())))
+    survives(parse_config, kind, json.dumps(changed(config, [index], value)), allowed=BadField)
+    survives(parse_config, kind, json.dumps(value), allowed=BadField)
+
+
+@given(value=ANYTHING | ARRAYS)
+def test_fields(value):
+    for parse in (as_number, as_range, as_camera):
+        survives(parse, value, allowed=BadField)
