@@ -12,6 +12,7 @@ from oaccdepth.commands.shared import (
     Quiet,
     Verbose,
     configure_logging,
+    echo,
     plural,
     print_json,
     progress_bar,
@@ -73,4 +74,4 @@ def render(
         )
     elif not quiet:
         there = f", {len(done.skipped)} already there" if done.skipped else ""
-        typer.echo(f"{output}: {plural(len(done.rendered), 'scene')} rendered{there}")
+        echo(f"{output}: {plural(len(done.rendered), 'scene')} rendered{there}")
