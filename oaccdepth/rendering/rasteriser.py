@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from oaccdepth.rendering.compiling import compiled
+from oaccdepth.rendering.compiling import compiled, inlined
 
 NOTHING = -1e9  # disparity where there is no triangle
 EDGE = -1e-6  # neighbours overlap by this part of a triangle: no cracks between them
 
 
-@compiled
+@inlined
 def barycentric(corners, step_u, step_v, samples, out):
     """Edge functions of one triangle on the grid of samples: weights are affine in (x, y).
 
@@ -45,7 +45,7 @@ def barycentric(corners, step_u, step_v, samples, out):
     return True
 
 
-@compiled
+@inlined
 def draw_triangle(corner, step_u, step_v, samples, number, edges, depth, owner):
     """Draw one triangle into a z-buffer."""
     if not barycentric(corner, step_u, step_v, samples, edges):
@@ -75,7 +75,7 @@ def draw(corners, step_u, step_v, samples, depth, owner):
         draw_triangle(corners[triangle], step_u, step_v, samples, triangle, edges, depth, owner)
 
 
-@compiled
+@inlined
 def apply(projection, points, out):
     """Map points (n, 3) by an affine projection (3, 4)."""
     for index in range(len(points)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oaccdepth.rendering.compiling import compiled
+from oaccdepth.rendering.compiling import compiled, inlined
 from oaccdepth.rendering.rasteriser import NOTHING, barycentric, draw
 
 # Columns of what a corner carries: 1 / depth is the first, position from 3, normal from 6, ambient
@@ -16,7 +16,7 @@ from oaccdepth.rendering.rasteriser import NOTHING, barycentric, draw
 TEXTURE, CARRIED = 1, 12
 
 
-@compiled
+@inlined
 def lit(shadow_map, x, y, near):
     """Part of the light that arrives at a place of a shadow map: 3 x 3 taps, bilinear between."""
     size = shadow_map.shape[0]
@@ -34,7 +34,7 @@ def lit(shadow_map, x, y, near):
     return total / 9.0
 
 
-@compiled
+@inlined
 def folded(position, length, mirrored):
     """Place [texels] of a position [textures] in a texture that is repeated, mirrored or not."""
     if mirrored:
@@ -45,7 +45,7 @@ def folded(position, length, mirrored):
     return min(max(position * length - 0.5, 0.0), length - 1.0)
 
 
-@compiled
+@inlined
 def add_bilinear(texels, levels, texture, level, x, y, weight, colour):
     """Add a bilinear sample of one mip level to `colour`."""
     place, width, height = (
@@ -70,7 +70,7 @@ def add_bilinear(texels, levels, texture, level, x, y, weight, colour):
         )
 
 
-@compiled
+@inlined
 def look_up(texels, levels, texture, x, y, level, colour):
     """Sample a texture, (n, 3) uint16, between two mip levels."""
     colour[0] = colour[1] = colour[2] = 0.0
@@ -81,7 +81,7 @@ def look_up(texels, levels, texture, x, y, level, colour):
         add_bilinear(texels, levels, texture, fine + 1, x, y, part / 65535.0, colour)
 
 
-@compiled
+@inlined
 def prepare_triangle(corners, carried, step_u, step_v, samples, edges, slopes):
     """Edge functions of one triangle, and how 1 / depth and the texture place change with x, y."""
     barycentric(corners, step_u, step_v, samples, edges)
@@ -95,7 +95,7 @@ def prepare_triangle(corners, carried, step_u, step_v, samples, edges, slopes):
             slopes[k, axis] = w0 * a + w1 * b + w2 * c
 
 
-@compiled
+@inlined
 def weigh(carried, triangle, edges, x, y, weights):
     """Weights of the corners at sample (x, y), correct in perspective; returns 1 / depth there."""
     w0 = edges[0, 0] + edges[0, 1] * (x + 0.5) + edges[0, 2] * (y + 0.5)
@@ -108,7 +108,7 @@ def weigh(carried, triangle, edges, x, y, weights):
     return total
 
 
-@compiled
+@inlined
 def blend(carried, triangle, weights, k):
     """Column k of what the corners carry, by their weights."""
     return (
@@ -118,7 +118,7 @@ def blend(carried, triangle, weights, k):
     )
 
 
-@compiled
+@inlined
 def choose_level(point, slopes, levels):
     """Mip level whose texels are as large as a sample: the mean of its axes on the texture.
 
@@ -136,7 +136,7 @@ def choose_level(point, slopes, levels):
     return min(np.log2(texels), len(levels) - 1.0)
 
 
-@compiled
+@inlined
 def arriving(point, light, cosine, shadow_map):
     """Part of a light that arrives at a point."""
     px, py, pz = point[3], point[4], point[5]
@@ -146,7 +146,7 @@ def arriving(point, light, cosine, shadow_map):
     return lit(shadow_map, x, y, near + light[6, 0] + light[6, 1] * (1.0 - cosine))
 
 
-@compiled
+@inlined
 def look_back(point, camera, mirrored):
     """Direction of the camera mirrored at the surface; returns the cosine to the normal."""
     away = 0.0
@@ -163,7 +163,7 @@ def look_back(point, camera, mirrored):
     return facing
 
 
-@compiled
+@inlined
 def illuminate(point, material, camera, lights, maps, mirrored, out):
     """Light on a point: `out` takes what its colour is multiplied by, and what gloss adds.
 
