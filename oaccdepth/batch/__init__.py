@@ -1,6 +1,6 @@
-"""Many light fields: what to do, what is done, what failed; here, in processes or on a cluster.
+"""Many light fields: finds them, skips those that are done, runs the others and reports.
 
-One light field is the matter of `job`, who does it that of `crew` (and `cluster`, with Ray).
+`job` processes one light field; `crew` distributes them over workers, `cluster` over machines.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ __all__ = ["Job", "Record", "Summary", "find_jobs", "plan_batch", "run_batch"]
 
 @dataclass(frozen=True)
 class Summary:
-    """How a batch went."""
+    """The outcome of a batch."""
 
-    records: tuple[Record, ...]  # in the order of the jobs, not of finishing
-    not_reached: tuple[str, ...] = ()  # scenes left when it was stopped with Ctrl-C
+    records: tuple[Record, ...]  # in the order of the jobs
+    not_reached: tuple[str, ...] = ()  # scenes that remained when it was stopped with Ctrl-C
     not_read: tuple[tuple[str, str], ...] = ()  # what looks like a light field, and why it is none
 
     @property
@@ -56,7 +56,7 @@ class Summary:
 
 
 def find_jobs(root: Path, output: Path, options: BatchOptions = BatchOptions()) -> list[Job]:
-    """Every light field under `root`, by name, and where its files go."""
+    """Find every light field under `root`, and say where its results go."""
     if not root.exists():
         raise UnreadableFile(f"{root}: no such folder. Give the folder that holds the scenes.")
     root, output = root.resolve(), output.resolve()
@@ -66,7 +66,7 @@ def find_jobs(root: Path, output: Path, options: BatchOptions = BatchOptions()) 
     sources = [path for path in found if not _is_result(path, root, output)]
     if len(sources) < len(found):
         count = len(found) - len(sources)
-        logger.warning("left out what lies in --output %s: %d found there.", output, count)
+        logger.warning("ignored what is in --output %s: %d found there.", output, count)
     names = scores.name_scenes(root, sources)
     jobs = [
         Job(name, source, output / name)
@@ -75,8 +75,8 @@ def find_jobs(root: Path, output: Path, options: BatchOptions = BatchOptions()) 
     ]
     if not jobs:
         raise UnreadableFile(
-            f"{root}: no light field to do ({len(sources)} found). "
-            "`oaccdepth formats` lists what is recognised; --include and --exclude choose."
+            f"{root}: no light field to process ({len(sources)} found). "
+            "`oaccdepth formats` lists what is recognised; check --include and --exclude."
         )
     for job in jobs:
         if job.folder in (job.source, *job.source.parents):
@@ -101,7 +101,7 @@ def _among_views(output: Path, scene: str) -> InvalidOption:
 
 
 def _is_result(path: Path, root: Path, output: Path) -> bool:
-    """Whether it lies in an output folder that is itself under the root."""
+    """Whether it is inside an output folder that is itself under the root."""
     return root in output.parents and output in (path, *path.parents)
 
 
@@ -124,7 +124,7 @@ def plan_batch(
     estimating: EstimateOptions = EstimateOptions(),
     writing: WriteOptions = WriteOptions(),
 ) -> list[tuple[Job, bool]]:
-    """What `run_batch` would do: every light field, and whether it is done already."""
+    """What `run_batch` would do: every light field, and whether it is already done."""
     settings = make_settings(output, options, reading, estimating, writing)
     return [
         (job, not options.redo and earlier_record(job, settings.made_from(job.source)) is not None)
@@ -139,7 +139,7 @@ def make_settings(
     estimating: EstimateOptions,
     writing: WriteOptions,
 ) -> Settings:
-    """Gather what is the same for all light fields; bad weights are told here."""
+    """Collect what is the same for all light fields; bad weights raise here."""
     from oaccdepth.networks import checkpoint
 
     return Settings(
@@ -167,17 +167,17 @@ def run_batch(
     """Estimate every light field under `root`, mirroring the tree under `output`.
 
     A scene whose `run.json` says that it was made from the same input, options and weights is
-    skipped. One that fails is recorded, and the others go on. Ctrl-C ends the batch, not the
-    report.
+    skipped. If a scene fails, that is recorded and the others go on. After Ctrl-C there is still
+    a report.
 
     Parameters
     ----------
     on_start
         Called with the number of scenes.
     report
-        Called from several threads: scene, what is going on, how much of it is done (0..1).
+        Called from several threads with the scene, its stage and the share that is done (0 to 1).
     on_record
-        Called as each scene is finished.
+        Called when a scene is finished.
     """
     jobs = find_jobs(root, output, options)
     settings = make_settings(output, options, reading, estimating, writing)
@@ -195,8 +195,8 @@ def run_jobs(
     on_record: Callable[[Record], None] = lambda record: None,
     not_read: tuple[tuple[str, str], ...] = (),
 ) -> Summary:
-    """Do the jobs, and write the report; `not_read` is only told."""
-    # Told now, not for each scene; whether a camera is known for depth is a matter of the scene.
+    """Run the jobs and write the report; `not_read` is only reported."""
+    # Errors that concern every scene come now; whether depth is possible depends on the scene.
     common = tuple(name for name in settings.writing.formats if name != "depth")
     results.prepare(settings.output, replace(settings.writing, formats=common), overwrite=True)
     with told(settings.output):
@@ -213,9 +213,9 @@ def run_jobs(
                     records[record.scene] = record
                     on_record(record)
         except KeyboardInterrupt:
-            with _undisturbed():  # by a second Ctrl-C, that would leave no report
+            with _undisturbed():  # a second Ctrl-C must not prevent the report
                 crew.close()
-                remove_leftovers(settings.output)  # of workers that were ended
+                remove_leftovers(settings.output)  # of workers that were killed
                 records |= _untold(jobs, records, before)
                 return _finish(jobs, records, settings, not_read)
         return _finish(jobs, records, settings, not_read)
@@ -224,7 +224,7 @@ def run_jobs(
 def _untold(
     jobs: Sequence[Job], records: Mapping[str, Record], before: Mapping[str, RunVersion]
 ) -> dict[str, Record]:
-    """Scenes that were finished as the batch was stopped, so that nobody heard of it."""
+    """Scenes that were finished while the batch was being stopped, so nobody was told."""
     found = {
         job.scene: record_since(job, before[job.scene]) for job in jobs if job.scene not in records
     }
@@ -272,7 +272,7 @@ def _about(settings: Settings, not_reached: list[str]) -> dict[str, object]:
 
 
 def make_crew(settings: Settings, options: BatchOptions, report: Report) -> Crew:
-    """Who does the work: this process, several processes, or a Ray cluster."""
+    """Hire workers: this process, several processes, or a Ray cluster."""
     if options.ray is not None:
         from oaccdepth.batch.cluster import make_ray_crew
 
@@ -291,7 +291,7 @@ def make_crew(settings: Settings, options: BatchOptions, report: Report) -> Crew
 
 
 def choose_devices(device: str, jobs: int, num_gpus: int | None = None) -> list[str]:
-    """Device of each process: the GPUs in turn, where there are any and none was named."""
+    """Device of each process: the GPUs in turn, unless one was named."""
     if device not in ("auto", "cuda"):
         return [device] * jobs
     if num_gpus is None:
@@ -303,7 +303,7 @@ def choose_devices(device: str, jobs: int, num_gpus: int | None = None) -> list[
 
 @contextmanager
 def _claimed(output: Path) -> Iterator[None]:
-    """Keep a second batch out of the same folder; the claim ends with the process, however it ends.
+    """Keep a second batch out of the same folder, until this process ends in any way.
 
     The folder itself is locked, so no lock file can stay behind.
     """

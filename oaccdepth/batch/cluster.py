@@ -1,4 +1,4 @@
-"""Workers on a Ray cluster: each a pipeline with a GPU, or a few CPUs, somewhere on it.
+"""Workers on a Ray cluster, each a pipeline with a GPU or a few CPUs.
 
 ROOT and OUT are on storage that every machine sees under the same path, and oaccdepth is installed
 on every machine.
@@ -20,7 +20,7 @@ from oaccdepth.batch.job import Job, Pipeline, Record, Report, Settings
 from oaccdepth.errors import DeviceUnavailable, MissingDependency, OaccDepthError
 
 KNOCK_SECONDS = 10
-CPUS_PER_WORKER = 4  # where there is no GPU; the network gains little from more
+CPUS_PER_WORKER = 4  # without a GPU; the network gains little from more
 
 
 def make_ray_crew(settings: Settings, address: str, jobs: int | None, report: Report) -> Crew:
@@ -38,7 +38,7 @@ def make_ray_crew(settings: Settings, address: str, jobs: int | None, report: Re
 
 
 def choose_resources(device: str, nodes: list[dict[str, float]]) -> tuple[dict[str, int], int]:
-    """What each worker needs, and how many of them the machines have room for."""
+    """What each worker needs, and how many of them fit on the machines."""
     num_gpus = sum(int(node.get("GPU", 0)) for node in nodes)
     if device.startswith("cuda") or (device == "auto" and num_gpus):
         return {"num_gpus": 1}, max(1, num_gpus)
@@ -61,13 +61,15 @@ def _connect(address: str) -> Any:
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
-        reason = str(error).splitlines()[0].partition(". ")[0]  # more is on options of Ray's own
+        reason = (
+            str(error).splitlines()[0].partition(". ")[0]
+        )  # the rest is about Ray's own options
         raise _refused(address, reason) if is_there else _no_cluster(address, reason) from error
     return ray
 
 
 def _knock(address: str) -> bool:
-    """See at once whether anybody is there; Ray itself would try for minutes."""
+    """Find out at once whether a server answers; Ray itself would try for minutes."""
     host, _, port = address.rpartition("/")[2].rpartition(":")  # also ray://HOST:PORT
     if not port.isdecimal():  # auto, local, or a name of Ray's
         return False
@@ -86,7 +88,7 @@ def _no_cluster(address: str, reason: str) -> DeviceUnavailable:
 
 def _refused(address: str, reason: str) -> DeviceUnavailable:
     return DeviceUnavailable(
-        f"--ray {address}: somebody is there, but does not let us in ({reason}). Expected the head "
+        f"--ray {address}: a server answered but refused the connection ({reason}). Expected the head "
         "of a cluster with the same Ray and the same token (RAY_AUTH_MODE); see docs/cluster.md."
     )
 
@@ -101,13 +103,13 @@ class RemotePipeline:
         self._progress: dict[str, tuple[str, float]] = {}  # by scene: those under way
 
     def open(self) -> None:
-        """Load the network; apart from the constructor, so that its errors arrive as they are."""
+        """Load the network; not in the constructor, so that its errors arrive unchanged."""
         self._pipeline = Pipeline(self._settings)
 
     def process(self, job: Job) -> Record:
-        """Do one light field."""
+        """Process one light field."""
         assert self._pipeline is not None  # no job comes before `open` is done
-        self._note(job.scene, "reading", 0.0)
+        self._note(job.scene, "checking", 0.0)
         try:
             return self._pipeline.process(job, self._note)
         finally:
@@ -116,14 +118,14 @@ class RemotePipeline:
                 self._changed.notify_all()
 
     def stop(self) -> None:
-        """Give up what is under way; when it returns, nothing is written any more."""
+        """Cancel what is under way; when it returns, nothing is being written."""
         if self._pipeline is not None:
             self._pipeline.close()
         with self._changed:
             self._changed.wait_for(lambda: not self._progress)
 
     def progress(self) -> dict[str, tuple[str, float]]:
-        """How far the light fields under way are."""
+        """The progress of the light fields under way."""
         with self._changed:
             return dict(self._progress)
 
@@ -145,7 +147,7 @@ class RayWorker:
         self._stopping: Any = None  # the same
 
     def is_ready(self) -> bool:
-        """Whether Ray has found room for it and the network is loaded; tell its progress."""
+        """Whether Ray has found room for it and the network is loaded; reports its progress."""
         try:
             if not self._is_there(self._opening):
                 return False
@@ -156,7 +158,7 @@ class RayWorker:
         return True
 
     def submit(self, job: Job) -> Future[Record]:
-        """Do a light field on the other machine."""
+        """Process a light field on the other machine."""
         future: Future[Record] = Future()
 
         def pass_on(answer: Future[Record]) -> None:
@@ -170,12 +172,12 @@ class RayWorker:
         return future
 
     def stop(self) -> None:
-        """Ask the actor to give up what is under way."""
+        """Ask the actor to cancel what is under way."""
         if self._stopping is None:
             self._stopping = self._actor.stop.remote()
 
     def close(self) -> None:
-        """Wait for that, then end the actor; Ray does not tell when what it kills is dead."""
+        """Wait for that, then end the actor; Ray does not say when what it kills is dead."""
         self.stop()
         if self._is_there(self._opening):  # or it has no light field, and perhaps no machine
             self._ray.wait([self._stopping], timeout=PATIENCE_SECONDS)

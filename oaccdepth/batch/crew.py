@@ -1,7 +1,6 @@
-"""Hands light fields to workers and collects their records; a worker that dies is replaced.
+"""Distributes light fields over workers and collects their records; replaces workers that die.
 
-A worker is a pipeline in this process, in another process or (`cluster`) on another machine. They
-differ in where they run, not in what they do.
+A worker is a pipeline in this process, in another process or (`cluster`) on another machine.
 """
 
 from __future__ import annotations
@@ -25,36 +24,36 @@ from oaccdepth.errors import DeviceUnavailable, OaccDepthError
 
 logger = logging.getLogger(__name__)
 
-IN_FLIGHT = 3  # light fields at once in a worker: one is read, one in the network, one is written
-ATTEMPTS = 3  # a light field whose worker died is tried again, this often in all
-DEATHS_IN_A_ROW = 8  # without one record in between: something is wrong with every worker
+IN_FLIGHT = 3  # light fields per worker: one is read, one is in the network, one is written
+ATTEMPTS = 3  # how often a light field is tried if its worker dies
+DEATHS_IN_A_ROW = 8  # without a record in between: every worker has the same problem
 POLL_SECONDS = 0.25
 PATIENCE_SECONDS = 30
 
 
 class WorkerDied(Exception):
-    """The process or machine of a worker is gone; its light fields go to another."""
+    """The process or machine of a worker is gone; another gets its light fields."""
 
 
 class Worker(Protocol):
     """Where a pipeline runs."""
 
     def is_ready(self) -> bool:
-        """Whether it takes light fields by now; may raise WorkerDied."""
+        """Whether it accepts light fields yet; may raise WorkerDied."""
 
     def submit(self, job: Job) -> Future[Record]:
-        """Do a light field. The future raises WorkerDied if the worker does not live to do it."""
+        """Process a light field. The future raises WorkerDied if the worker dies first."""
 
     def stop(self) -> None:
-        """Take nothing more and give up what is under way; does not wait for it."""
+        """Accept nothing more and cancel what is under way, without waiting."""
 
     def close(self) -> None:
-        """Stop, and wait until it writes nothing any more; may be called again."""
+        """Stop, and wait until nothing is being written; may be called again."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """A light field in the hands of a worker."""
+    """A light field that a worker has."""
 
     job: Job
     worker: Worker
@@ -86,15 +85,15 @@ class Crew:
                 for future in finished:
                     yield from self._collect(future)
         except KeyboardInterrupt:
-            logger.warning("stopping: what is under way is given up at the end of its tile.")
+            logger.warning("stopping: scenes under way are cancelled at the end of their tile.")
             raise
         finally:
             self.close()
 
     def close(self) -> None:
-        """End all workers; when it returns, none of them writes any more."""
+        """End all workers; when it returns, none of them is writing."""
         workers = list(self._workers.values())
-        for worker in workers:  # all at once, so that the wait is that for the slowest
+        for worker in workers:  # all at once, to wait only for the slowest
             worker.stop()
         for worker in workers:
             worker.close()
@@ -103,7 +102,7 @@ class Crew:
         time.sleep(POLL_SECONDS)
         self._polls += 1
         if self._polls * POLL_SECONDS == PATIENCE_SECONDS:
-            logger.warning("no worker is ready yet: the cluster may have no room. Still waiting.")
+            logger.warning("no worker is ready yet: the cluster may be full. Still waiting.")
 
     def _hand_out(self) -> None:
         for place in range(min(self._size, len(self._waiting) + len(self._running))):
@@ -120,7 +119,7 @@ class Crew:
                 self._running[worker.submit(job)] = _Task(job, worker, attempt)
 
     def _has_room(self, worker: Worker, attempt: int) -> bool:
-        """Whether it may have one more: those tried before run alone, to see which is to blame."""
+        """Whether it may get one more; retries run alone, to find the one to blame."""
         attempts = [task.attempt for task in self._running.values() if task.worker is worker]
         if max([attempt, *attempts]) > 1:
             return not attempts
@@ -140,7 +139,7 @@ class Crew:
         yield record
 
     def _replace(self, worker: Worker, error: WorkerDied) -> None:
-        """Make room for a new worker, unless another light field has told of the death already."""
+        """Make room for a new worker, unless another light field has already reported the death."""
         places = [place for place, other in self._workers.items() if other is worker]
         for place in places:
             logger.warning("a worker died: %s", error)
@@ -148,7 +147,7 @@ class Crew:
             worker.close()
             self._deaths += 1
         if self._deaths > DEATHS_IN_A_ROW:
-            raise DeviceUnavailable(f"every worker dies: {error}. Look into its log.")
+            raise DeviceUnavailable(f"every worker dies: {error}. See its log.")
 
 
 class LocalWorker:
@@ -160,15 +159,15 @@ class LocalWorker:
         self._threads = ThreadPoolExecutor(IN_FLIGHT, "scene")
 
     def is_ready(self) -> bool:
-        """Report ready: it is, once made."""
+        """Always ready."""
         return True
 
     def submit(self, job: Job) -> Future[Record]:
-        """Do a light field in a thread."""
+        """Process a light field in a thread."""
         return self._threads.submit(self._pipeline.process, job, self._report)
 
     def stop(self) -> None:
-        """Finish what is being written, give up the rest."""
+        """Finish what is being written, cancel the rest."""
         self._pipeline.stop()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -192,30 +191,30 @@ class ProcessWorker:
         self._process = context.Process(
             target=serve, args=(theirs, settings, num_threads), daemon=True
         )
-        with _without_interrupts():  # Ctrl-C reaches all; the batch itself decides
+        with _without_interrupts():  # Ctrl-C reaches every process; only the batch handles it
             self._process.start()
-        theirs.close()  # or the end of the process would not be seen here
+        theirs.close()  # otherwise we would not notice that the process has ended
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
     def is_ready(self) -> bool:
-        """Report ready: what is sent before it is waits in the pipe."""
+        """Always ready: early light fields wait in the pipe."""
         return True
 
     def submit(self, job: Job) -> Future[Record]:
-        """Do a light field in the other process."""
+        """Process a light field in the other process."""
         future: Future[Record] = Future()
         with self._lock:
             if self._gone:
                 future.set_exception(self._death())
                 return future
             self._futures[job.scene] = future
-        with suppress(OSError):  # the listener sees that it is gone
+        with suppress(OSError):  # the listener notices that it is gone
             self._connection.send(job)
         return future
 
     def stop(self) -> None:
-        """End the process, whatever it does: files appear whole or not at all."""
+        """Kill the process: files appear whole or not at all."""
         self._process.kill()
 
     def close(self) -> None:
@@ -241,7 +240,7 @@ class ProcessWorker:
             with self._lock:
                 future = self._futures.pop(message.scene)
             future.set_result(message)
-        elif isinstance(message, OaccDepthError):  # it could not start: this concerns all
+        elif isinstance(message, OaccDepthError):  # it could not start: no worker can
             with self._lock:
                 futures, self._futures = self._futures, {}
             for future in futures.values():
@@ -258,7 +257,7 @@ class ProcessWorker:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """A process that is started inside never sees Ctrl-C, not even while it starts."""
+    """A process started inside never gets Ctrl-C, not even while it starts."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -273,14 +272,14 @@ Message = Record | OaccDepthError | tuple[str, str, float]
 
 
 def serve(connection: Connection, settings: Settings, num_threads: int | None) -> None:
-    """Do the light fields that come through the connection: the other end of ProcessWorker."""
+    """Process the light fields that arrive: the other end of ProcessWorker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if num_threads is not None:
         os.environ["OMP_NUM_THREADS"] = str(num_threads)  # before torch is imported
     lock = threading.Lock()
 
     def send(message: Message) -> None:
-        with lock, suppress(OSError):  # nobody listens any more: the loop below ends, too
+        with lock, suppress(OSError):  # nobody listens: the loop below ends, too
             connection.send(message)
 
     try:
@@ -291,4 +290,4 @@ def serve(connection: Connection, settings: Settings, num_threads: int | None) -
     with suppress(EOFError, OSError):  # the batch has ended, or was killed
         while True:
             worker.submit(connection.recv()).add_done_callback(lambda done: send(done.result()))
-    os._exit(0)  # at once: what is under way is nobody's any more
+    os._exit(0)  # at once: nobody needs what is under way

@@ -1,4 +1,4 @@
-"""Peak memory of this process, measured anew for each light field where the system allows it."""
+"""Peak memory of this process, measured for each light field if the system allows it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ class PeakMemory:
     def __init__(self) -> None:
         try:
             CLEAR.write_text(RESET_PEAK)
-        except OSError:  # not Linux, or not allowed: the peak of the whole run is still an answer
+        except (
+            OSError
+        ):  # not Linux, or not allowed: the peak of the whole run is the next best answer
             return
 
     def read(self) -> int | None:

@@ -28,7 +28,7 @@ def write_report(output: Path, records: Sequence[Record], about: dict[str, Any])
 
 
 def remove_report(output: Path) -> None:
-    """Remove the report of an earlier run: it would not be true while this one goes on."""
+    """Remove the report of an earlier run: it is out of date while this one runs."""
     for name in (CSV_FILE, JSON_FILE, INDEX_FILE):
         (output / name).unlink(missing_ok=True)
 

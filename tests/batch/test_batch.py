@@ -221,8 +221,8 @@ def test_nothing_to_do(root, tmp_path):
     with pytest.raises(UnreadableFile) as error:
         find_jobs(root, tmp_path / "out", BatchOptions(include=("nothing",)))
     assert str(error.value) == (
-        f"{root}: no light field to do (4 found). "
-        "`oaccdepth formats` lists what is recognised; --include and --exclude choose."
+        f"{root}: no light field to process (4 found). "
+        "`oaccdepth formats` lists what is recognised; check --include and --exclude."
     )
     with pytest.raises(UnreadableFile) as error:
         find_jobs(root / "nowhere", tmp_path / "out")
@@ -237,7 +237,7 @@ def test_output_inside_root_is_not_input(root, settings, monkeypatch, caplog):
     inside = replace(settings, output=root / "results")
     assert "results/old" not in statuses(run(root, inside))
     assert set(statuses(run(root, inside)).values()) == {"skipped"}
-    assert caplog.messages[0] == (f"left out what lies in --output {root}/results: 1 found there.")
+    assert caplog.messages[0] == f"ignored what is in --output {root}/results: 1 found there."
 
 
 def test_output_must_not_lie_among_views(root):

@@ -165,10 +165,10 @@ def test_not_an_address(root, settings, monkeypatch):
     )
 
 
-def test_what_is_said_to_who_is_not_let_in():
+def test_a_refused_connection():
     # Ray itself tries for minutes; that it was a matter of the token, it only logs
     assert str(_refused("head:6379", "Failed to connect")) == (
-        "--ray head:6379: somebody is there, but does not let us in (Failed to connect). Expected "
-        "the head of a cluster with the same Ray and the same token (RAY_AUTH_MODE); see "
+        "--ray head:6379: a server answered but refused the connection (Failed to connect). "
+        "Expected the head of a cluster with the same Ray and the same token (RAY_AUTH_MODE); see "
         "docs/cluster.md."
     )
