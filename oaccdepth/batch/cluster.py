@@ -61,9 +61,7 @@ def _connect(address: str) -> Any:
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
-        reason = (
-            str(error).splitlines()[0].partition(". ")[0]
-        )  # the rest is about Ray's own options
+        reason = str(error).splitlines()[0].partition(". ")[0]  # the rest: options of Ray's own
         raise _refused(address, reason) if is_there else _no_cluster(address, reason) from error
     return ray
 
@@ -88,8 +86,9 @@ def _no_cluster(address: str, reason: str) -> DeviceUnavailable:
 
 def _refused(address: str, reason: str) -> DeviceUnavailable:
     return DeviceUnavailable(
-        f"--ray {address}: a server answered but refused the connection ({reason}). Expected the head "
-        "of a cluster with the same Ray and the same token (RAY_AUTH_MODE); see docs/cluster.md."
+        f"--ray {address}: a server answered but refused the connection ({reason}). Expected the "
+        "head of a cluster with the same Ray and the same token (RAY_AUTH_MODE); see "
+        "docs/cluster.md."
     )
 
 

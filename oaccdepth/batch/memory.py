@@ -17,9 +17,7 @@ class PeakMemory:
     def __init__(self) -> None:
         try:
             CLEAR.write_text(RESET_PEAK)
-        except (
-            OSError
-        ):  # not Linux, or not allowed: the peak of the whole run is the next best answer
+        except OSError:  # not Linux, or not allowed: the peak of the whole run must do
             return
 
     def read(self) -> int | None:
