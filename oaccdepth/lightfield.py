@@ -67,6 +67,7 @@ class LightField:
     disparity_range: Range | None = None  # [px], if the files give it
     notes: tuple[str, ...] = field(default=())  # what was left out, corrected or assumed
     places: FloatArray | None = None  # (u, v, 2) down and right of the centre view [steps]
+    reference: tuple[int, int] | None = None  # (u, v) of the view to describe; None: the centre
 
     def __post_init__(self) -> None:
         views = self.views
@@ -92,6 +93,18 @@ class LightField:
             )
         if self.places is not None:
             self._check_places(self.places)
+        if self.reference is not None:
+            self._check_reference(self.reference)
+
+    def _check_reference(self, reference: tuple[int, int]) -> None:
+        (u, v), (rows, columns) = reference, self.grid
+        name = self.source or "light field"
+        if not (0 <= u < rows and 0 <= v < columns):
+            raise InvalidLightField(
+                f"{name}: has no view {u},{v}. Its views go from 0,0 to {rows - 1},{columns - 1}."
+            )
+        if reference in self.missing_views:
+            raise InvalidLightField(f"{name}: view {u},{v} is missing. Choose another one.")
 
     def _check_places(self, places: FloatArray) -> None:
         rows, columns = self.grid
@@ -128,10 +141,15 @@ class LightField:
         return self.views.shape[2], self.views.shape[3]
 
     @property
+    def reference_view(self) -> tuple[int, int]:
+        """Grid position (u, v) of the view to describe: the centre view, unless another is set."""
+        rows, columns = self.grid
+        return self.reference or (rows // 2, columns // 2)
+
+    @property
     def centre(self) -> FloatArray:
-        """The centre view, (h, w, c) float32 in [0, 1]."""
-        u, v = self.grid
-        return as_float(self.views[u // 2, v // 2])
+        """The reference view, (h, w, c) float32 in [0, 1]."""
+        return as_float(self.views[self.reference_view])
 
     @property
     def missing_views(self) -> list[tuple[int, int]]:

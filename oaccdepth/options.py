@@ -17,7 +17,7 @@ from oaccdepth.errors import InvalidOption
 Pair = tuple[int, int]
 Range = tuple[float, float]
 
-PRECISIONS = ("fp32", "fp16", "bf16")
+PRECISIONS = ("auto", "fp32", "fp16", "bf16")
 # Perceptually uniform ones first; names are OpenCV's, in lower case.
 COLORMAPS = ("viridis", "cividis", "magma", "inferno", "plasma", "turbo", "gray")
 
@@ -79,6 +79,14 @@ def parse_pair(text: str, flag: str) -> Pair:
     if not (rows.isdecimal() and columns.isdecimal() and int(rows) > 0 and int(columns) > 0):
         raise InvalidOption(f"{flag} {text}: expected ROWSxCOLUMNS, such as 9x9.")
     return int(rows), int(columns)
+
+
+def parse_place(text: str, flag: str) -> Pair:
+    """'0,8' as (0, 8)."""
+    row, _, column = text.partition(",")
+    if not (row.isdecimal() and column.isdecimal()):
+        raise InvalidOption(f"{flag} {text}: expected ROW,COLUMN, counted from 0, such as 4,4.")
+    return int(row), int(column)
 
 
 def parse_pair_or_all(text: str, flag: str) -> Pair | str:
@@ -195,13 +203,23 @@ class EstimateOptions(Declared):
         least=16,
     )
     precision: str = option(
-        "fp32", "fp32, fp16 or bf16; the last two on GPUs.", metavar="NAME", choices=PRECISIONS
+        "auto",
+        "Of the network's arithmetic: auto, fp32, fp16 (GPUs) or bf16. auto is bf16 where a CPU "
+        "is quick at it, else fp32.",
+        metavar="NAME",
+        choices=PRECISIONS,
     )
     disparity_range: Range | None = option(
         None,
         "Disparities to search, in px. Default: auto, as the files say, or else estimated.",
         metavar="MIN:MAX",
         parse=parse_range_or_auto,
+    )
+    reference: Pair | None = option(
+        None,
+        "View whose disparity to estimate: camera row and column, from 0. Default: the centre.",
+        metavar="U,V",
+        parse=parse_place,
     )
     keep_masks: bool = False  # occlusion masks of the last pass
     keep_passes: bool = False  # disparity (and masks, if kept) of every pass
@@ -234,6 +252,9 @@ class WriteOptions(Declared):
         parse=parse_range,
     )
     view: bool = option(False, "Also write an interactive page, view.html.")
+    all_views: bool = option(
+        False, "Also write a disparity map of every view, views/disparity_UU_VV.pfm."
+    )
 
 
 @dataclass(frozen=True)
@@ -259,7 +280,7 @@ class TrainOptions(Declared):
     weight_decay: float = 1e-4
     clip: float = 1.0  # largest norm of the gradient
     average: float = 0.999  # of the weights' exponential moving average
-    iterations: int = option(2, "Passes in training.", metavar="N", least=1)
+    iterations: int = option(3, "Passes in training.", metavar="N", least=1)
     first_pass_share: float = option(
         0.0,
         "Share of the schedule that trains the first pass alone.",
@@ -267,8 +288,11 @@ class TrainOptions(Declared):
         least=0,
         most=1,
     )
-    synthetic: float = option(
-        0.0, "Share of patches from rendered scenes.", metavar="0..1", least=0, most=1
+    more: str | None = option(
+        None, "A second folder of scenes, such as rendered ones.", metavar="DATA"
+    )
+    more_share: float = option(
+        0.5, "Share of the patches that come from --more.", metavar="0..1", least=0, most=1
     )
     full_size: float = option(  # the default is the paper's
         0.47,
@@ -279,8 +303,8 @@ class TrainOptions(Declared):
     )
     part: str = option(
         "",
-        "Train only this part of `fast`, edges or refinement, on the stored output of the "
-        "others: many more patches per second. Needs --initial.",
+        "Train only this part of `fast`: first (the first pass) or refinement (the later ones; "
+        "needs --initial).",
         metavar="NAME",
     )
     freeze_norms: bool = option(False, "Keep the batch norms' statistics of --initial.")

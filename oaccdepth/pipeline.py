@@ -13,7 +13,8 @@ from pathlib import Path
 
 from oaccdepth import readers
 from oaccdepth.disparity import DisparityMap
-from oaccdepth.errors import InvalidLightField, OaccDepthError, UnknownFormat
+from oaccdepth.errors import InvalidLightField, InvalidOption, OaccDepthError, UnknownFormat
+from oaccdepth.files.pfm import write_pfm
 from oaccdepth.lightfield import FloatArray, LightField
 from oaccdepth.looking.viewer import write_viewer
 from oaccdepth.options import EstimateOptions, ReadOptions, WriteOptions
@@ -25,6 +26,7 @@ Estimate = Callable[[LightField, EstimateOptions, ReportProgress], DisparityMap]
 # How much of the time reading and writing take, and the page, if there is one: 9x9 views of
 # 512x512 px with the weights `fast` on two cores.
 READING, WRITING, PAGE = 0.05, 0.02, 0.08
+VIEW_FILE = "views/disparity_{:02d}_{:02d}.pfm"
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +71,11 @@ def process(
     remarks: tuple[str, ...] = ()
     progress("reading", 0.0)
     light_field = source if isinstance(source, LightField) else read(source, reading)
+    if estimating.reference is not None:
+        light_field = replace(light_field, reference=estimating.reference)
+    is_centre = light_field.reference_view == replace(light_field, reference=None).reference_view
+    if writing.view and not is_centre:
+        raise InvalidOption("--view: the page is about the centre view. Leave out --reference.")
     if writing.view:
         estimating = replace(estimating, keep_masks=True, keep_passes=True, keep_evidence=True)
         if truth is None and not isinstance(source, LightField):
@@ -77,17 +84,21 @@ def process(
     camera = light_field.camera
     results.prepare(output, writing, camera=camera, overwrite=overwrite, beside=pages)
     end = 1 - WRITING - PAGE * writing.view
-    result = (estimate or _estimate)(light_field, estimating, share(progress, READING, end))
+    others = [view for view in _views(light_field) if writing.all_views]
+    middle = READING + (end - READING) / (1 + len(others))
+    result = (estimate or _estimate)(light_field, estimating, share(progress, READING, middle))
 
     if not isinstance(source, LightField):
         result = _with_way_back(result, Path(source), output, reading)
 
     def write_all_beside(stage: Path) -> dict[str, str]:
         page = _write_page(stage, light_field, result, truth) if writing.view else {}
+        report = share(progress, middle, end)
+        page |= _write_views(stage, light_field, others, estimating, report, estimate or _estimate)
         progress("writing", 1 - WRITING)
         return page | dict(write_beside(stage, result))
 
-    progress("writing", end)
+    progress("writing", middle if others else end)
     files = results.write(
         result,
         output,
@@ -149,6 +160,14 @@ def _merged(options: ReadOptions, known: dict[str, object]) -> ReadOptions:
     return replace(options, **stored)  # type: ignore[arg-type]
 
 
+def _views(light_field: LightField) -> list[tuple[int, int]]:
+    """Grid positions of all views that are there."""
+    rows, columns = light_field.grid
+    missing = set(light_field.missing_views)
+    everywhere = ((u, v) for u in range(rows) for v in range(columns))
+    return [view for view in everywhere if view not in missing]
+
+
 def read(path: Path | str, options: ReadOptions = ReadOptions()) -> LightField:
     """Read a light field; if it is a result instead, say what to do with it."""
     try:
@@ -178,6 +197,25 @@ def _estimate(
     from oaccdepth.estimation import inference  # torch takes seconds
 
     return inference.estimate(light_field, options, progress=progress)
+
+
+def _write_views(
+    folder: Path,
+    light_field: LightField,
+    views: list[tuple[int, int]],
+    options: EstimateOptions,
+    progress: ReportProgress,
+    estimate: Estimate,
+) -> dict[str, str]:
+    """Estimate and write the disparity of each of these views; names and what they are."""
+    written = {}
+    for number, view in enumerate(views):
+        part = share(progress, number / len(views), (number + 1) / len(views))
+        own = replace(options, reference=view, keep_masks=False, keep_evidence=False)
+        name = VIEW_FILE.format(*view)
+        write_pfm(folder / name, estimate(light_field, own, part).disparity)
+        written[name] = f"disparity of view {view[0]},{view[1]} [px per view step]"
+    return written
 
 
 def _write_page(

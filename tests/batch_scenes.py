@@ -38,7 +38,7 @@ def save_tiny_weights(path: Path) -> Path:
     from oaccdepth.networks.fast import FastConfig, FastNet
 
     torch.manual_seed(0)
-    config = FastConfig(channels=(2, 2, 2, 2), refine_channels=(2, 2, 2, 2), reach=2)
+    config = FastConfig(channels=(2, 2, 2, 2), refine_channels=(2, 2, 2), level_step=0.5)
     checkpoint.save(path, FastNet(config), {})
     return path
 

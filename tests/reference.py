@@ -266,3 +266,111 @@ def authors_program(state, grey, tile=128):
             middle = disparity[border : border + kept, border : border + kept]
             result[y : y + kept, x : x + kept] = middle
     return result[:h, :w]
+
+
+# The evidence of the fast network: sectors, votes, masks, aggregation (docs/method.md).
+
+ABSENT = 1e6
+
+
+def sector(step):
+    """Number of the 45 degree sector of a camera that sees a point `step` rows and columns away."""
+    # the camera lies opposite; sector 0 is around the camera row to the left, then clockwise
+    up, left = step
+    angle = np.degrees(np.arctan2(up, left)) % 360
+    return int(np.floor((angle + 22.5 + 0.01) / 45)) % 8
+
+
+def difference(picture, reference, y, x, margin, step, disparity):
+    """Summed colour difference of one sample to a reference pixel; None if it is not there."""
+    source_y, source_x = y + margin + step[0] * disparity, x + margin + step[1] * disparity
+    height, width = picture.shape[1:]
+    if reference[0, y, x] > 1:
+        return None
+    if not (-1e-3 <= source_y <= height - 1 + 1e-3 and -1e-3 <= source_x <= width - 1 + 1e-3):
+        return None
+    total = 0.0
+    for c in range(len(picture)):
+        top, left = np.floor(source_y + 1e-3), np.floor(source_x + 1e-3)
+        low, right = max(source_y - top, 0.0), max(source_x - left, 0.0)
+        low, right = (0.0 if part < 2e-3 else part for part in (low, right))
+        value = 0.0
+        for dy, dx in itertools.product((0, 1), (0, 1)):
+            weight = (low if dy else 1 - low) * (right if dx else 1 - right)
+            if weight:
+                value += weight * picture[c, int(top) + dy, int(left) + dx]
+        total += abs(value - reference[c, y, x])
+    return total if total < 4 else None
+
+
+def means(votes, sectors, least):
+    """Mean of (vote, weight) pairs over all views, and the least over four sectors in a row."""
+    weight = sum(w for _, w in votes)
+    full = sum(v * w for v, w in votes) / weight if weight >= 1e-3 else 0.0
+    halves = []
+    for first in range(8):
+        chosen = [
+            pair for pair, number in zip(votes, sectors, strict=True) if (number - first) % 8 < 4
+        ]
+        count = sum(w for _, w in chosen)
+        if count >= least:
+            halves.append(sum(v * w for v, w in chosen) / count)
+    return full, min(halves, default=full)
+
+
+def evidence_at(pictures, reference, steps, margin, y, x, disparity, gain, weights=None):
+    """Both means of the votes of one pixel at one disparity and gain."""
+    channels = len(reference)
+    votes = []
+    for k, (picture, step) in enumerate(zip(pictures, steps, strict=True)):
+        found = difference(picture, reference, y, x, margin, step, disparity)
+        weight = 1.0 if weights is None else weights[k]
+        votes.append((0.0, 0.0) if found is None else (min(1.0, found * gain / channels), weight))
+    least = max(1.0, 0.1 * len(pictures))
+    return means(votes, [sector(step) for step in steps], least)
+
+
+def masks_at(pictures, reference, steps, margin, y, x, disparity, q):
+    """Eq. 8 of every view at one pixel, and their mean over the samples that are there."""
+    found = [
+        difference(picture, reference, y, x, margin, step, disparity)
+        for picture, step in zip(pictures, steps, strict=True)
+    ]
+    masks = [0.0 if r is None else max(0.0, 1 - r / len(reference)) ** q for r in found]
+    there = sum(r is not None for r in found)
+    return masks, sum(masks) / max(there, 1)
+
+
+def best_paths(cost, jump_between, step, dy, dx):
+    """Dynamic programming along one direction: (h, w, l), every pixel from the one before it."""
+    height, width, levels = cost.shape
+    path = np.zeros(cost.shape, np.int64)
+    rows = range(height) if dy >= 0 else range(height - 1, -1, -1)
+    columns = range(width) if dx >= 0 else range(width - 1, -1, -1)
+    for y, x in itertools.product(rows, columns):
+        before = (y - dy, x - dx)
+        if not (0 <= before[0] < height and 0 <= before[1] < width):
+            path[y, x] = cost[y, x]
+            continue
+        last, jump = path[before], jump_between((y, x), before)
+        for level in range(levels):
+            ways = [last[level], last.min() + jump]
+            ways += [last[n] + step for n in (level - 1, level + 1) if 0 <= n < levels]
+            path[y, x, level] = cost[y, x, level] + min(ways) - last.min()
+    return path
+
+
+def semi_global(cost, reference, step=8, jump=127, edge=30.0):
+    """Sum over eight directions, as what exceeds the least, divided by eight."""
+
+    def jump_between(one, other):
+        pixels = [reference[:, place[0], place[1]] for place in (one, other)]
+        contrast = min(1.0, np.abs(pixels[0] - pixels[1]).max())
+        return int(step + (jump - step) / (1 + edge * contrast) + 0.5)
+
+    total = np.zeros(cost.shape, np.int64)
+    for dy, dx in itertools.product((-1, 0, 1), (-1, 0, 1)):
+        if (dy, dx) != (0, 0):
+            total += best_paths(cost.astype(np.int64), jump_between, step, dy, dx)
+    above = total - total.min(-1, keepdims=True)
+    return np.minimum(above // 8, 255).astype(np.uint8)

@@ -12,90 +12,111 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from oaccdepth import readers
-from oaccdepth.estimation.sweeps import Views
+from oaccdepth import evidence, readers
+from oaccdepth.estimation.blocks import Wanted, cut_views, in_tiles, plan_levels
+from oaccdepth.estimation.inference import TILES
 from oaccdepth.evaluation import metrics
-from oaccdepth.evidence.sweep import warp
-from oaccdepth.networks import checkpoint, fast
-from oaccdepth.networks.edges import Choice
-from oaccdepth.networks.fast import FastNet, PassState
+from oaccdepth.evidence.views import Views, thin_out
+from oaccdepth.networks import checkpoint
+from oaccdepth.networks.fast import Answer, FastNet
 
+RANGE = (-4.0, 4.0)  # px
 Score = tuple[float, float]  # MSE x100, BadPix 0.07 [%]
-
-fast.STRIP_SAMPLES = 1 << 40  # the true disparity is for a whole picture, so no strips
-
-
-class WithoutModulation(FastNet):
-    """Every view that is there counts alike."""
-
-    def visible(self, views: Tensor, samples: Tensor) -> Tensor:
-        """All ones."""
-        return torch.ones_like(samples)
 
 
 class WithTrueMask(FastNet):
     """The mask of the ground truth, as if the last pass had been right everywhere."""
 
-    truth: Tensor  # (1, h, w)
+    truth: Tensor  # (h, w)
 
-    def visible(self, views: Tensor, samples: Tensor) -> Tensor:
-        """What the true disparity implies."""
-        true = self.truth[:, None]
-        return super().visible(views, warp(views.clamp(min=0), true, self.config.margin)[0])
+    @torch.no_grad()
+    def look(self, views: Views, candidates: Tensor) -> Tensor:
+        """Behind the masks of the true disparity."""
+        return evidence.look(views, candidates[0], self.truth, self.config.squarings)[None]
 
 
-class WithoutSurfaces(FastNet):
-    """Every pixel stays with the surface it has."""
+class WithoutAggregation(FastNet):
+    """In place of the aggregated costs, the costs themselves."""
 
-    def settle(self, views: Tensor, last: PassState, first: PassState, context: Tensor) -> Choice:
-        """Nothing changes."""
-        return Choice(last.disparity, last.spread, last.logits, last.candidates)
+    def sweep(self, views: Views, levels: Tensor) -> Tensor:
+        """What exceeds the best level's, pixel by pixel."""
+        volume = super().sweep(views, levels)
+        kinds = volume.unflatten(1, (evidence.KINDS, 2)).float()  # (l/2, 9, 2, h, w)
+        costs = (kinds[:, :3] + kinds[:, 3:6]) / 2  # of each gain
+        costs = torch.stack([costs.mean(1), costs[:, 1], costs[:, 2]], 1)
+        above = costs - costs.amin((0, 2), keepdim=True)
+        return torch.cat([volume[:, :12], above.flatten(1, 2).to(torch.uint8)], 1)
+
+
+class WithOneGain(FastNet):
+    """The second gain in place of all three."""
+
+    def sweep(self, views: Views, levels: Tensor) -> Tensor:
+        """The same evidence three times."""
+        kinds = super().sweep(views, levels).unflatten(1, (evidence.KINDS, 2))
+        return kinds[:, [1, 1, 1, 4, 4, 4, 7, 7, 7]].flatten(1, 2)
+
+    @torch.no_grad()
+    def look(self, views: Views, candidates: Tensor) -> Tensor:
+        """The same votes three times."""
+        base, squarings = candidates[0, 3], self.config.squarings
+        gains = (evidence.GAINS[1],) * 3
+        return evidence.look(views, candidates[0], base, squarings, gains)[None]
 
 
 class WithoutFit(FastNet):
     """The last answer stays as the network gave it."""
 
-    def polish(self, views: Tensor, state: PassState) -> PassState:
+    def polish(self, views: Views, answer: Answer) -> Answer:
         """Nothing changes."""
-        return state
+        return answer
 
 
 def variants(weights: Path) -> Iterator[tuple[str, FastNet]]:
     """The networks to compare, with the same weights."""
     network, _ = checkpoint.load(weights)
     assert isinstance(network, FastNet)
+    trained = 2**network.config.squarings
     yield "as it is", network
-    yield "without modulation", as_kind(WithoutModulation, network)
+    yield "without modulation", as_kind(FastNet, network, squarings=-1)
     yield "mask of the ground truth", as_kind(WithTrueMask, network)
-    yield "without the choice of surfaces", as_kind(WithoutSurfaces, network)
+    for squarings in (1, 2, 3, 4):
+        if squarings != network.config.squarings:
+            name = f"decay q = {2**squarings} (trained with {trained})"
+            yield name, as_kind(FastNet, network, squarings=squarings)
+    yield "without aggregation", as_kind(WithoutAggregation, network)
+    yield "one gain instead of three", as_kind(WithOneGain, network)
+    yield "integer levels", as_kind(FastNet, network, level_step=1.0)
     yield "without the last fit", as_kind(WithoutFit, network)
-    for decay in (2.0, 4.0, 16.0):
-        other = as_kind(FastNet, network)
-        other.config = replace(network.config, decay=decay)
-        yield f"decay q = {decay:.0f} (trained with {network.config.decay:.0f})", other
 
 
-def as_kind(kind: type[FastNet], network: FastNet) -> FastNet:
-    """The same weights in another network."""
+def as_kind(kind: type[FastNet], network: FastNet, **changes: float) -> FastNet:
+    """The same weights in another network, with changes to its configuration."""
     other = kind(network.config)
     other.load_state_dict(network.state_dict())
+    other.config = replace(network.config, **changes)
     return other.eval()
 
 
 @torch.inference_mode()
 def score_passes(network: FastNet, scene: Path, num_passes: int) -> list[Score]:
-    """The scores of a scene after each pass."""
+    """The scores of a scene after each pass, each as if it were the last."""
     truth = readers.read_ground_truth(scene)
     assert truth is not None, f"{scene}: no ground truth"
-    height, width = truth.shape
-    views = Views(readers.read(scene), 0, network.config.margin, torch.device("cpu"))
+    light_field = readers.read(scene)
+    levels = plan_levels(*RANGE, network.config.level_step)
+    wanted = Wanted(levels, num_passes, TILES["fast"], light_field.reference_view)
+    region = (slice(0, truth.shape[0]), slice(0, truth.shape[1]))
+    views = cut_views(light_field, wanted, region, torch.device("cpu"))
     if isinstance(network, WithTrueMask):
-        network.truth = torch.from_numpy(truth)[None]
-    grey = views.region((slice(0, height), slice(0, width)))
-    passes = network(grey, num_passes)
-    passes[1:-1] = [network.polish(grey, state) for state in passes[1:-1]]  # as if each were last
+        height, width = truth.shape
+        network.truth = torch.zeros(views.size)
+        network.truth[:height, :width] = torch.from_numpy(truth)
+    chosen = views.only(thin_out(views.steps, network.config.refine_views))
+    passes = list(network.passes(views, levels, num_passes, in_tiles(wanted.tile, views.size)))
+    passes[1:-1] = [network.polish(chosen, answer) for answer in passes[1:-1]]
     inner = metrics.scored_pixels(truth)
-    answers = [state.disparity[0].numpy() for state in passes]
+    answers = [answer.disparity[0, region[0], region[1]].numpy() for answer in passes]
     return [
         (metrics.mse_100(answer, truth, inner), metrics.bad_pix(answer, truth, inner, 0.07))
         for answer in answers

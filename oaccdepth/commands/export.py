@@ -1,4 +1,4 @@
-"""`oaccdepth export`: the network for one tile as ONNX."""
+"""`oaccdepth export`: the learnt parts of the network as ONNX."""
 
 from __future__ import annotations
 
@@ -10,40 +10,39 @@ import typer
 from oaccdepth.commands.shared import Overwrite, print_message
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.files.atomic import check_file
-from oaccdepth.options import EstimateOptions, parse_pair
+from oaccdepth.options import EstimateOptions
 
 
 @takes(estimating=(EstimateOptions, "weights"))
 def export(
-    file: Annotated[Path, typer.Argument(metavar="FILE.onnx", help="File to write.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the two files.")],
     tile: Annotated[
         int, typer.Option("--tile", metavar="PX", min=16, help="Side of a tile.")
     ] = 128,
-    grid: Annotated[
-        str, typer.Option("--grid", metavar="UxV", help="Number of views, 3x3 to 9x9.")
-    ] = "9x9",
-    iterations: Annotated[
-        int | None,
-        typer.Option("--iterations", metavar="N", min=1, help="Passes. Default: as trained."),
-    ] = None,
+    levels: Annotated[
+        int,
+        typer.Option(
+            "--levels", metavar="N", min=1, help="Disparities of the first pass, an even number."
+        ),
+    ] = 34,
     overwrite: Overwrite = False,
     *,
     estimating: EstimateOptions,
 ) -> None:
-    """Export the network for one tile as ONNX.
+    """Export the learnt parts of the network as ONNX.
 
-    Its input is `views` (1, U, V, TILE + 32, TILE + 32): grey in [0, 1] with a margin of 16 px,
-    and -1 where there is no picture. Its outputs are `disparity` in px and `confidence`, both
-    (1, TILE, TILE). Needs the extra 'onnx'.
+    `first_pass.onnx` takes the evidence of all disparities, `refinement.onnx` that of the
+    candidates of a later pass. Gathering the evidence is not part of either file. Needs the extra
+    'onnx'.
 
     For example:
-      oaccdepth export fast.onnx --tile 256
+      oaccdepth export onnx --tile 256
     """
     from oaccdepth.networks import checkpoint
-    from oaccdepth.networks.onnx import export_onnx
+    from oaccdepth.networks.onnx import FIRST, REFINEMENT, export_onnx
 
-    check_file(file, overwrite)
+    for name in (FIRST, REFINEMENT):
+        check_file(folder / name, overwrite)
     network, _ = checkpoint.load(checkpoint.find_weights(estimating.weights))
-    pair = parse_pair(grid, "--grid")
-    export_onnx(network, file, tile=tile, grid=pair, iterations=iterations)
-    print_message(f"{file}: {file.stat().st_size / 1e6:.1f} MB, tiles of {tile} px.")
+    for path in export_onnx(network, folder, tile=tile, levels=levels):
+        print_message(f"{path}: {path.stat().st_size / 1e6:.1f} MB, tiles of {tile} px.")

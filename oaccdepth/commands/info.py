@@ -88,10 +88,10 @@ def _plan(
     light_field: LightField, options: EstimateOptions, network: LoadedWeights
 ) -> dict[str, Any]:
     """Disparity range, memory and time, or why there would be none."""
-    from oaccdepth.estimation import inference
+    from oaccdepth.estimation import forecast, inference
 
     try:
-        plan = inference.plan(light_field, options, network=network)
+        plan = forecast.plan(light_field, options, network=network)
     except InvalidLightField as error:  # what it is can be said all the same
         return {"disparity_range": None, "estimate": {"impossible": str(error)}}
     low, high = plan.coverage.disparity_range

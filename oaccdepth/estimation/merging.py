@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from oaccdepth.estimation.disparity_range import REACH, coarse_sweep
-from oaccdepth.estimation.sweeps import Sweep, SweepPass
+from oaccdepth.estimation.found import Found, FoundPass
 from oaccdepth.lightfield import FloatArray, LightField, as_grey
 
 VOTE_GAIN = 20.0  # a difference of 1 / gain is a full vote against
 DOUBT = 0.3  # votes that a disparity far from the coarse sweep's is worth
 
 
-def merge_sweeps(light_field: LightField, sweeps: list[Sweep], shears: tuple[int, ...]) -> Sweep:
+def merge_sweeps(light_field: LightField, sweeps: list[Found], shears: tuple[int, ...]) -> Found:
     """Add the shears back; where there are several sweeps, choose one for each pixel."""
     for sweep, shear in zip(sweeps, shears, strict=True):
         for part in sweep.passes:
@@ -25,7 +25,7 @@ def merge_sweeps(light_field: LightField, sweeps: list[Sweep], shears: tuple[int
     return choose(sweeps, best_sweep(light_field, sweeps))
 
 
-def best_sweep(light_field: LightField, sweeps: list[Sweep]) -> Tensor:
+def best_sweep(light_field: LightField, sweeps: list[Found]) -> Tensor:
     """Number of the sweep (h, w) whose answer the views contradict least.
 
     Where there is little texture every answer fits; there the coarse sweep, which saw the whole
@@ -68,7 +68,7 @@ def votes_against(light_field: LightField, disparity: FloatArray) -> FloatArray:
     return np.asarray(cv2.boxFilter(total / count, -1, (5, 5)), dtype=np.float32)
 
 
-def choose(sweeps: list[Sweep], number: Tensor) -> Sweep:
+def choose(sweeps: list[Found], number: Tensor) -> Found:
     """Every pixel from the sweep of its number (h, w)."""
 
     def pick(values: list[Tensor]) -> Tensor:
@@ -79,5 +79,6 @@ def choose(sweeps: list[Sweep], number: Tensor) -> Sweep:
     for parts in zip(*(sweep.passes for sweep in sweeps), strict=True):
         masks = [part.masks for part in parts if part.masks is not None]
         disparity = pick([part.disparity for part in parts])
-        passes.append(SweepPass(disparity, pick(masks) if masks else None))
-    return Sweep(passes, pick([sweep.confidence for sweep in sweeps]))
+        passes.append(FoundPass(disparity, pick(masks) if masks else None))
+    sure = [sweep.confidence for sweep in sweeps if sweep.confidence is not None]
+    return Found(passes, pick(sure))

@@ -1,90 +1,36 @@
-"""One sweep: a light field at one shear through a network, tile by tile, pass by pass.
+"""One sweep of the network of the paper: a light field at one shear, tile by tile, pass by pass.
 
 Device, dtype and memory end here: what comes back are tensors on the CPU.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from oaccdepth.estimation.tiles import Tile, plan_tiles
-from oaccdepth.evidence.sweep import ABSENT
-from oaccdepth.lightfield import Array, FloatArray, LightField, as_luma
+from oaccdepth.estimation.clock import Clock
+from oaccdepth.estimation.found import Found, FoundPass
+from oaccdepth.estimation.tiles import Region, Tile, overlap, plan_tiles
+from oaccdepth.lightfield import LightField, as_grey
 from oaccdepth.networks.authors import estimate_like_authors
-from oaccdepth.networks.fast import ALIGNMENT, FastNet, PassState
 from oaccdepth.networks.paper import OACCNet, PassResult
+from oaccdepth.progress import ReportProgress
 
-ReportProgress = Callable[[str, float], None]
-Region = tuple[slice, slice]
-
+ABSENT = -1.0  # stands where there is no picture; pictures are in [0, 1]
 PAPER_MARGIN = 32  # px: features reach 20, aggregation 8 and as much again in the second pass
 
 
 @dataclass
-class SweepPass:
-    """What one pass gave for the whole picture; on the CPU."""
-
-    disparity: Tensor  # (h, w) [px], without the shear
-    masks: Tensor | None = None  # (u, v, h, w)
-
-
-@dataclass
-class Sweep:
-    """What a sweep found."""
-
-    passes: list[SweepPass]
-    confidence: Tensor  # (h, w) in [0, 1]
-    evidence: Tensor | None = None  # (l, h, w): probability of the levels
-
-
-@dataclass
-class Clock:
-    """Seconds per stage; every reading waits for the device."""
-
-    device: torch.device
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Add the time until the block's work is really done."""
-        start = time.perf_counter()
-        yield
-        synchronize(self.device)
-        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
-
-
-def synchronize(device: torch.device) -> None:
-    """Wait until the device has done all it was given."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    elif device.type == "mps":
-        torch.mps.synchronize()
-
-
-def empty_cache(device: torch.device) -> None:
-    """Give back what the device's allocator holds in reserve."""
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
-    elif device.type == "mps":
-        torch.mps.empty_cache()
-
-
-@dataclass
-class Views:
+class GreyViews:
     """Grey views of a region of the picture, sheared, on the network's device."""
 
     light_field: LightField
     shear: int
     margin: int
     device: torch.device
-    grey: Callable[[Array], FloatArray] = as_luma
     _last: tuple[Region, Tensor] | None = None  # passes over a single tile ask again and again
 
     def region(self, region: Region) -> Tensor:
@@ -116,17 +62,10 @@ class Views:
         valid = self.light_field.valid
         if valid is not None and valid.ndim == 2 and not valid[u, v]:
             return
-        picture = self.grey(self.light_field.views[u, v, y, x])
+        picture = as_grey(self.light_field.views[u, v, y, x])
         if valid is not None and valid.ndim == 4:
             picture = np.where(valid[u, v, y, x], picture, np.float32(ABSENT))
         grey[into_y, into_x] = picture
-
-
-def overlap(start: int, length: int, limit: int) -> tuple[slice, slice]:
-    """What of start..start+length lies in 0..limit, and where that is in the window."""
-    first = min(max(start, 0), limit)
-    last = max(min(start + length, limit), first)
-    return slice(first, last), slice(first - start, last - start)
 
 
 class Canvas:
@@ -151,106 +90,9 @@ class Canvas:
 
 
 @torch.inference_mode()
-def sweep_fast(
-    network: FastNet,
-    views: Views,
-    iterations: int,
-    tile: int,
-    clock: Clock,
-    report: ReportProgress,
-    keep_masks: bool,
-    keep_evidence: bool,
-) -> Sweep:
-    """Every pass over all tiles before the next begins: margins need not add up over passes."""
-    height, width = (-(-side // ALIGNMENT) * ALIGNMENT for side in views.light_field.resolution)
-    tiles = plan_tiles(height, width, tile, network.config.receptive_margin, ALIGNMENT)
-    canvas = Canvas(height, width)
-    passes = []
-    for number in range(iterations):
-        is_last = number == iterations - 1
-        name = "first pass" if number == 0 else "refinement"
-        for index, part in enumerate(tiles):
-            with clock.stage("views"):
-                samples = views.region(part.region)
-            with clock.stage(name):
-                if number == 0:
-                    state, context = network.first_pass(samples)
-                    canvas.put("context", part, context)
-                    canvas.put("logits", part, state.logits)
-                    canvas.put("summary", part, state.summary)
-                else:
-                    state = network.refine(samples, *_known(canvas, part.region))
-                    state = network.polish(samples, state) if is_last else state
-                _keep(canvas, part, network, state, number, is_last, keep_masks)
-            report("estimating", (number * len(tiles) + index + 1) / (iterations * len(tiles)))
-        canvas.whole |= {"disparity": canvas.whole["next"], "spread": canvas.whole["next spread"]}
-        canvas.whole = {n: t for n, t in canvas.whole.items() if not n.startswith("next")}
-        passes.append(_finish_pass(canvas, views.light_field, keep_masks, number))
-    evidence = torch.softmax(canvas.whole["logits"], 1)[0] if keep_evidence else None
-    rows, columns = (slice(0, side) for side in views.light_field.resolution)
-    return Sweep(
-        passes,
-        canvas.whole["confidence"][0, rows, columns].float().cpu(),
-        None if evidence is None else evidence[:, rows, columns].float().cpu(),
-    )
-
-
-def _known(canvas: Canvas, region: Region) -> tuple[PassState, PassState, Tensor]:
-    """What earlier passes found in a region: the last one, the first one, the context."""
-    logits, summary = canvas.get("logits", region), canvas.get("summary", region)
-    disparity, spread = canvas.get("disparity", region), canvas.get("spread", region)
-    state = PassState(disparity, spread, logits, logits, summary)
-    return state, state, canvas.get("context", region)
-
-
-def _keep(
-    canvas: Canvas,
-    tile: Tile,
-    network: FastNet,
-    state: PassState,
-    number: int,
-    is_last: bool,
-    keep_masks: bool,
-) -> None:
-    """Put what the next pass and the caller need on the canvas.
-
-    The disparity under another name: neighbouring tiles still need that of the last pass.
-    """
-    canvas.put("next", tile, state.disparity)
-    canvas.put("next spread", tile, state.spread)
-    if is_last:
-        canvas.put("confidence", tile, network.confidence(state, refined=number > 0))
-    if keep_masks and state.mask is not None:
-        canvas.put("mask", tile, state.mask.cpu())
-
-
-def _finish_pass(
-    canvas: Canvas, light_field: LightField, keep_masks: bool, number: int
-) -> SweepPass:
-    """A pass's disparity and masks without what lies beyond the picture, on the CPU."""
-    (height, width), grid = light_field.resolution, light_field.grid
-    disparity = canvas.whole["disparity"][0, :height, :width].float().cpu()
-    masks = None
-    if keep_masks and number == 0:  # the first pass takes every view for seen
-        masks = torch.from_numpy(presence(light_field)).expand(*grid, height, width).float()
-    elif keep_masks:
-        masks = canvas.whole.pop("mask")[0, :, :height, :width].float()
-        masks = masks.reshape(*grid, height, width)
-    return SweepPass(disparity, masks)
-
-
-def presence(light_field: LightField) -> np.ndarray:
-    """1 where a view has a picture: (u, v, h, w), or (u, v, 1, 1)."""
-    valid = light_field.valid
-    if valid is None:
-        return np.ones((*light_field.grid, 1, 1), dtype=np.float32)
-    return (valid if valid.ndim == 4 else valid[:, :, None, None]).astype(np.float32)
-
-
-@torch.inference_mode()
 def sweep_paper(
     network: OACCNet,
-    views: Views,
+    views: GreyViews,
     iterations: int,
     tile: int,
     clock: Clock,
@@ -258,7 +100,7 @@ def sweep_paper(
     keep_masks: bool,
     keep_evidence: bool,
     compat: str = "",
-) -> Sweep:
+) -> Found:
     """All passes over one tile after the other; with compat 'authors' exactly as they do it."""
     height, width = views.light_field.resolution
     views.margin = 0
@@ -273,8 +115,8 @@ def sweep_paper(
     else:
         found = _paper_tiles(network, views, iterations, tile, clock, report)
     last = found[-1]
-    return Sweep(
-        [SweepPass(p.disparity[0], p.mask[0] if keep_masks else None) for p in found],
+    return Found(
+        [FoundPass(p.disparity[0], p.mask[0] if keep_masks else None) for p in found],
         last.confidence[0],
         last.probability[0] if keep_evidence else None,
     )
@@ -282,7 +124,7 @@ def sweep_paper(
 
 def _paper_tiles(
     network: OACCNet,
-    views: Views,
+    views: GreyViews,
     iterations: int,
     tile: int,
     clock: Clock,

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+Region = tuple[slice, slice]  # rows and columns
+
 
 @dataclass(frozen=True)
 class Tile:
     """What is computed (the region) and what is kept of it; rows and columns of the picture."""
 
-    region: tuple[slice, slice]
-    kept: tuple[slice, slice]
+    region: Region
+    kept: Region
 
     @property
-    def kept_in_region(self) -> tuple[slice, slice]:
+    def kept_in_region(self) -> Region:
         """What is kept, counted from the region's corner."""
         (y, x), (kept_y, kept_x) = self.region, self.kept
         return (
@@ -56,3 +58,10 @@ def _cut(length: int, tile: int, margin: int, alignment: int) -> list[tuple[slic
 
 def _round_up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
+
+
+def overlap(start: int, length: int, limit: int) -> tuple[slice, slice]:
+    """What of start..start+length lies in 0..limit, and where that is in the window."""
+    first = min(max(start, 0), limit)
+    last = max(min(start + length, limit), first)
+    return slice(first, last), slice(first - start, last - start)

@@ -1,1 +1,118 @@
-"""What the views say about a disparity."""
+"""What the views say about a disparity: fused loops on a CPU, tensor operations elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from oaccdepth.compiling import run_by_rows
+from oaccdepth.evidence import aggregation, plain
+from oaccdepth.evidence.views import Views
+
+GAINS = (10.0, 30.0, 100.0)  # a vote is full at a mean colour difference of 1 / gain
+KINDS = 9  # of evidence: two means at three gains, three aggregations
+
+
+def sweep(views: Views, levels: Tensor) -> Tensor:
+    """All evidence at levels that come in pairs: (l/2, 18, h, w) uint8, channels last.
+
+    Of each kind two levels side by side: the mean vote of all views and the least of a half-plane,
+    at three gains each; and aggregated: all gains, the second, the third.
+    """
+    h, w = views.size
+    count = len(levels)
+    volume = torch.zeros(count // 2, h, w, 2 * KINDS, dtype=torch.uint8, device=levels.device)
+    gather = fused_sweep if levels.device.type == "cpu" else plain_sweep
+    costs = gather(views, levels, volume)
+    mean = (costs.sum(0, dtype=torch.int32) // len(costs)).to(torch.uint8)
+    for number, cost in enumerate((mean, costs[1], costs[2])):
+        found = aggregate(cost, views.reference)  # (h, w, l)
+        volume[..., 12 + 2 * number : 14 + 2 * number] = found.view(h, w, -1, 2).movedim(2, 0)
+    return volume.permute(0, 3, 1, 2)
+
+
+def aggregate(cost: Tensor, reference: Tensor) -> Tensor:
+    """Costs (h, w, l) uint8 to what exceeds the best level's, semi-globally: (h, w, l) uint8."""
+    if cost.device.type != "cpu":
+        return aggregation.aggregate(cost, reference)
+    from oaccdepth.evidence import kernels
+
+    height, width = cost.shape[:2]
+    total = torch.zeros(cost.shape, dtype=torch.uint16)
+    costs = cost.contiguous().numpy()
+    for dy, dx in aggregation.LINES:
+        penalty = aggregation.jumps(reference, dy, dx).numpy().astype("uint16")
+        lines = height if dy == 0 else (width if dx == 0 else height + width - 1)
+        step = kernels.U16(aggregation.STEP)
+        run_by_rows(kernels.aggregate, lines, costs, total.numpy(), dy, dx, penalty, step)
+    return aggregation.excess(total.to(torch.int32))
+
+
+def look(
+    views: Views,
+    candidates: Tensor,
+    base: Tensor,
+    squarings: int,
+    gains: Sequence[float] = GAINS,
+) -> Tensor:
+    """Votes at candidates (n, h, w) [px], weighted by the masks of a base: (n*6 + 1, h, w)."""
+    if base.device.type != "cpu":
+        return plain.look(views, candidates, base, squarings, gains)
+    from oaccdepth.evidence import kernels
+
+    n, h, w = candidates.shape
+    out = torch.empty(h, w, 6 * n + 1)
+    run_by_rows(
+        kernels.look,
+        h,
+        views.pictures.flatten(2).numpy(),
+        views.pictures.shape[-1],
+        views.compared.numpy(),
+        views.steps.numpy(),
+        views.sectors.numpy(),
+        views.margin,
+        candidates.contiguous().numpy(),
+        base.contiguous().numpy(),
+        squarings,
+        _per_channel(gains, views),
+        kernels.F(views.least_views),
+        out.numpy(),
+    )
+    return out.permute(2, 0, 1)
+
+
+def plain_sweep(views: Views, levels: Tensor, volume: Tensor) -> Tensor:
+    """Fill in the votes (l/2, h, w, 18); the mixed costs (g, h, w, l) uint8."""
+    votes, costs = plain.sweep(views, levels, GAINS)
+    pairs = votes.view(-1, 2, *votes.shape[1:]).permute(0, 3, 4, 2, 1)  # (l/2, h, w, 6, 2)
+    volume[..., :12] = pairs.flatten(3)
+    return costs
+
+
+def fused_sweep(views: Views, levels: Tensor, volume: Tensor) -> Tensor:
+    """The same, quicker."""
+    from oaccdepth.evidence import kernels
+
+    h, w = views.size
+    costs = torch.empty(len(GAINS), h, w, len(levels), dtype=torch.uint8)
+    run_by_rows(
+        kernels.sweep,
+        h,
+        views.pictures.numpy(),
+        views.compared.numpy(),
+        views.steps.numpy(),
+        views.sectors.numpy(),
+        views.margin,
+        levels.numpy(),
+        _per_channel(GAINS, views),
+        kernels.F(views.least_views),
+        volume.numpy(),
+        costs.numpy(),
+    )
+    return costs
+
+
+def _per_channel(gains: Sequence[float], views: Views):  # type: ignore[no-untyped-def]
+    return (torch.tensor(gains) / len(views.reference)).numpy()

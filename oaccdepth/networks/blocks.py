@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -42,27 +41,31 @@ def same(channels_in: int, channels_out: int) -> ConvNorm:
 class Hourglass(nn.Module):
     """Mixes evidence over space and levels at half, quarter and eighth resolution."""
 
-    def __init__(self, full: int, half: int, quarter: int, eighth: int) -> None:
+    def __init__(self, full: int, half: int, quarter: int, eighth: int, out: int = 1) -> None:
         super().__init__()
+        self.detail = same(full, full)
         self.to_half = halving(full, half)
-        self.half_in = LevelConv(half)
+        self.half_in = nn.ModuleList([LevelConv(half) for _ in range(2)])
         self.to_quarter = halving(half, quarter)
         self.quarter_in = nn.ModuleList([LevelConv(quarter) for _ in range(2)])
         self.to_eighth = halving(quarter, eighth)
-        self.eighth = nn.ModuleList([LevelConv(eighth) for _ in range(3)])
+        self.eighth = nn.ModuleList([LevelConv(eighth) for _ in range(2)])
         self.from_eighth = nn.Conv2d(eighth, quarter, 1)
         self.quarter_out = LevelConv(quarter)
         self.from_quarter = nn.Conv2d(quarter, half, 1)
         self.half_out = LevelConv(half)
         self.from_half = nn.ConvTranspose2d(half, full, 2, 2)
         self.mix = same(full, full)
-        self.out = nn.Conv2d(full, 1, 3, padding=1)
-        nn.init.zeros_(self.out.weight)  # at step 0 the network is a plane sweep
+        self.out = nn.Conv2d(full, out, 3, padding=1)
+        nn.init.zeros_(self.out.weight)  # at step 0 the evidence decides
         nn.init.zeros_(self.out.bias)  # type: ignore[arg-type]
 
     def forward(self, x: Tensor, num_levels: int) -> tuple[Tensor, Tensor]:
-        """(b*l, full, h, w) to logits (b, l, h, w) and features (b, l, full, h, w)."""
-        half = self.half_in(self.to_half(x), num_levels)
+        """(b*l, full, h, w) to logits (b, l, out, h, w) and features (b, l, full, h, w)."""
+        x = x + self.detail(x)
+        half = self.to_half(x)
+        for layer in self.half_in:
+            half = layer(half, num_levels)
         quarter = self.to_quarter(half)
         for layer in self.quarter_in:
             quarter = layer(quarter, num_levels)
@@ -72,7 +75,7 @@ class Hourglass(nn.Module):
         quarter = quarter + enlarge(self.from_eighth(eighth))
         half = half + enlarge(self.from_quarter(self.quarter_out(quarter, num_levels)))
         x = self.mix(x + self.from_half(self.half_out(half, num_levels)))
-        return by_level(self.out(x), num_levels)[:, :, 0], by_level(x, num_levels)
+        return by_level(self.out(x), num_levels), by_level(x, num_levels)
 
 
 def by_level(x: Tensor, num_levels: int) -> Tensor:
@@ -85,20 +88,36 @@ def enlarge(x: Tensor) -> Tensor:
     return F.interpolate(x, scale_factor=2.0, mode="bilinear", align_corners=False)
 
 
-class Projection(nn.Module):
-    """Evidence of all views to a few channels: residuals, votes and, with masks, the masks."""
+class UNet(nn.Module):
+    """Mixes maps at full, half and quarter resolution; the sides must be multiples of four."""
 
-    def __init__(self, kinds: int, grid: tuple[int, int], channels: int) -> None:
+    def __init__(self, channels_in: int, channels: tuple[int, int, int], out: int) -> None:
         super().__init__()
-        bound = (3.0 / (kinds * grid[0] * grid[1])) ** 0.5
-        self.weight = nn.Parameter(torch.empty(channels, kinds, *grid).uniform_(-bound, bound))
+        full, half, quarter = channels
+        self.enter = same(channels_in, full)
+        self.to_half = halving(full, half)
+        self.half_in = nn.ModuleList([same(half, half) for _ in range(2)])
+        self.to_quarter = halving(half, quarter)
+        self.quarter = nn.ModuleList([same(quarter, quarter) for _ in range(3)])
+        self.from_quarter = nn.Conv2d(quarter, half, 1)
+        self.half_out = nn.ModuleList([same(half, half) for _ in range(2)])
+        self.from_half = nn.ConvTranspose2d(half, full, 2, 2)
+        self.mix = same(full, full)
+        self.out = nn.Conv2d(full, out, 3, padding=1)
+        nn.init.zeros_(self.out.weight)  # at step 0 the evidence decides
+        nn.init.zeros_(self.out.bias)  # type: ignore[arg-type]
 
-    def forward(self, evidence: Tensor, grid: tuple[int, int]) -> Tensor:
-        """(n, kinds*u*v, h, w) to (n, c, h, w) channels_last, for a grid of up to the full size."""
-        (full_u, full_v), (u, v) = self.weight.shape[2:], grid
-        top, left = (full_u - u) // 2, (full_v - v) // 2
-        weight = self.weight[:, :, top : top + u, left : left + v].flatten(1)  # (c, kinds*u*v)
-        n, _, h, w = evidence.shape
-        # bmm, because matmul with a shared matrix would copy the evidence, the largest tensor here
-        y = torch.bmm(weight.expand(n, -1, -1), evidence.flatten(2))  # (n, c, h*w)
-        return y.view(n, -1, h, w).contiguous(memory_format=torch.channels_last)
+    def forward(self, x: Tensor) -> Tensor:
+        """(b, c, h, w) to (b, out, h, w)."""
+        x = self.enter(x)
+        half = self.to_half(x)
+        for layer in self.half_in:
+            half = half + layer(half)
+        quarter = self.to_quarter(half)
+        for layer in self.quarter:
+            quarter = quarter + layer(quarter)
+        half = half + enlarge(self.from_quarter(quarter))
+        for layer in self.half_out:
+            half = half + layer(half)
+        found: Tensor = self.out(self.mix(x + self.from_half(half)))
+        return found

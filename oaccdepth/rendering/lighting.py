@@ -7,7 +7,7 @@ from itertools import repeat
 
 import numpy as np
 
-from oaccdepth.rendering.compiling import run_in_threads
+from oaccdepth.compiling import run_in_threads
 from oaccdepth.rendering.rig import Numbers
 
 SHADOW_MAP = 1024  # texels a side

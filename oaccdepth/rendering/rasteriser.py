@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oaccdepth.rendering.compiling import compiled, inlined
+from oaccdepth.compiling import compiled, inlined
 
 NOTHING = -1e9  # disparity where there is no triangle
 EDGE = -1e-6  # neighbours overlap by this part of a triangle: no cracks between them

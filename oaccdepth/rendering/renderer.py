@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import cv2
 import numpy as np
 
+from oaccdepth.compiling import run_in_threads
 from oaccdepth.lightfield import Array, BoolArray, FloatArray
-from oaccdepth.rendering.compiling import run_in_threads
 from oaccdepth.rendering.lighting import SHADOW_MAP, Lighting, ambient_light, shadow_maps
 from oaccdepth.rendering.meshes import IntArray, Mesh, Texture, corner_normals
 from oaccdepth.rendering.rig import Rig

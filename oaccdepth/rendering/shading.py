@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oaccdepth.rendering.compiling import compiled, inlined
+from oaccdepth.compiling import compiled, inlined
 from oaccdepth.rendering.rasteriser import NOTHING, barycentric, draw
 
 # Columns of what a corner carries: 1 / depth is the first, position from 3, normal from 6, ambient

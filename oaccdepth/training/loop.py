@@ -29,7 +29,8 @@ from torch.utils.data import DataLoader, Dataset
 
 from oaccdepth import readers
 from oaccdepth.errors import InvalidCheckpoint, InvalidOption, OutputExists
-from oaccdepth.estimation.inference import choose_device, estimate
+from oaccdepth.estimation.device import choose_device, half_is_quick
+from oaccdepth.estimation.inference import estimate
 from oaccdepth.evaluation import metrics
 from oaccdepth.files.atomic import remove_leftovers, replacing, write_json
 from oaccdepth.networks import checkpoint
@@ -37,16 +38,17 @@ from oaccdepth.networks.fast import FastNet
 from oaccdepth.options import EstimateOptions, TrainOptions
 from oaccdepth.training import curves
 from oaccdepth.training.losses import loss_module
-from oaccdepth.training.parts import PARTS, PartBatches, collect_inputs, parameters_of
-from oaccdepth.training.patches import PatchSampler, Scene, load_scenes
+from oaccdepth.training.patches import GreyBatch, GreyBatches
+from oaccdepth.training.pieces import PatchBatch, PatchBatches
+from oaccdepth.training.scenes import Scene, load_scenes
 from oaccdepth.version import __version__
 from oaccdepth.writers import pictures
 
 log = logging.getLogger(__name__)
 
-Batch = tuple[Tensor, ...]  # views, truth, valid; for a part of the network also its inputs
+Batch = GreyBatch | PatchBatch
+PARTS = ("first", "refinement")  # of the fast network, to be trained alone
 ReportProgress = Callable[[dict[str, float]], None]
-MARGIN = 16  # px around a patch, for shifts of up to 4 px over 4 views
 
 
 @dataclass
@@ -59,25 +61,6 @@ class Progress:
     recent: dict[str, float] = field(default_factory=dict)  # running means of the loss's parts
     earlier_steps: int = 0  # of the weights that the run began with
     earlier_hours: float = 0.0
-
-
-class StepBatches(Dataset[Batch]):
-    """Batch number n of a process is always the same: that makes a run resumable."""
-
-    def __init__(self, scenes: Sequence[Scene], options: TrainOptions, rank: int, world: int):
-        self.sampler = PatchSampler(
-            scenes, options.patch, MARGIN, options.seed, options.synthetic, options.full_size
-        )
-        self.batch, self.rank, self.world = options.batch, rank, world
-
-    def __getitem__(self, step: int) -> Batch:
-        first = (step * self.world + self.rank) * self.batch
-        patches = [self.sampler.draw(first + index) for index in range(self.batch)]
-        return (
-            torch.from_numpy(np.stack([patch.views for patch in patches])),
-            torch.from_numpy(np.stack([patch.truth for patch in patches])),
-            torch.from_numpy(np.stack([patch.valid for patch in patches])),
-        )
 
 
 class Trainer:
@@ -196,13 +179,13 @@ def train(
     rank, world = join_processes()
     torch_device = own_device(device)
     prepare_run(run, options, resume)
-    scenes = load_scenes(data)
+    scenes, more = load_scenes(data), load_scenes(Path(options.more)) if options.more else []
     checks = readers.find(validation) if validation else []
     trainer = Trainer(options, torch_device)
-    trainer.about = describe_data(data, scenes)
+    trainer.about = describe_data(data, [*scenes, *more])
     if resume and (run / "state.pt").exists():
         trainer.restore(run)
-    patches = choose_patches(trainer, scenes, run, rank, world)
+    patches = choose_patches(trainer, scenes, more, rank, world)
     module = trained_module(trainer, world)
     saved = started = time.monotonic()
     earlier = trainer.progress.seconds
@@ -211,8 +194,8 @@ def train(
             if trainer.share_done() >= 1:
                 break
             alone = trainer.share_done() < options.first_pass_share
-            given = (part.to(torch_device) for part in batch)
-            loss, parts = module(*given, 1 if alone else options.iterations)
+            with torch.autocast(torch_device.type, torch.bfloat16, enabled=half_is_quick()):
+                loss, parts = module(batch.to(torch_device), 1 if alone else passes_of(options))
             parts["gradient"] = trainer.update(loss)
             trainer.progress.step += 1
             trainer.progress.seconds = agree(earlier + time.monotonic() - started, world)
@@ -242,10 +225,12 @@ def check_options(options: TrainOptions) -> None:
         raise InvalidOption(f"--preset {options.preset}: no such network. Known: {known}.")
     if options.part and options.part not in PARTS:
         raise InvalidOption(f"--part {options.part}: no such part. Known: {', '.join(PARTS)}.")
-    if options.part and (options.preset != "fast" or not options.initial):
-        raise InvalidOption("--part: only for --preset fast, and with --initial for the others.")
-    if options.part and options.iterations < 2:
-        raise InvalidOption("--part: it begins with the second pass. Use --iterations 2 or more.")
+    if options.part and options.preset != "fast":
+        raise InvalidOption("--part: only for --preset fast.")
+    if options.part == "refinement" and not options.initial:
+        raise InvalidOption("--part refinement: give a trained first pass with --initial.")
+    if options.part == "refinement" and options.iterations < 2:
+        raise InvalidOption("--part refinement: use --iterations 2 or more.")
     if options.patch % 8:
         raise InvalidOption(f"--patch {options.patch}: expected a multiple of 8.")
 
@@ -268,19 +253,19 @@ def own_device(name: str) -> torch.device:
 
 
 def choose_patches(
-    trainer: Trainer, scenes: Sequence[Scene], run: Path, rank: int, world: int
+    trainer: Trainer, scenes: Sequence[Scene], more: Sequence[Scene], rank: int, world: int
 ) -> Dataset[Batch]:
-    """Patches of the scenes, or of what a part of the network begins with on them."""
+    """What the network at hand is trained on."""
     options, network = trainer.options, trainer.network
-    if not options.part:
-        return StepBatches(scenes, options, rank, world)
-    assert isinstance(network, FastNet)
-    begun = checkpoint.load(checkpoint.find_weights(str(options.initial)))[0]
-    assert isinstance(begun, FastNet)  # not the trainer's: that may have been resumed
-    paths = collect_inputs(
-        begun.to(network.beta.device), scenes, run / "inputs", options, rank, world
-    )
-    return PartBatches(paths, options, MARGIN, rank, world)
+    if not isinstance(network, FastNet):
+        return GreyBatches(scenes, options, rank, world)
+    refine_views = network.config.refine_views if passes_of(options) > 1 else 0
+    return PatchBatches(scenes, more, options, refine_views, rank)
+
+
+def passes_of(options: TrainOptions) -> int:
+    """How many passes are trained."""
+    return 1 if options.part == "first" else options.iterations
 
 
 def trained_module(trainer: Trainer, world: int) -> nn.Module:
@@ -290,15 +275,15 @@ def trained_module(trainer: Trainer, world: int) -> nn.Module:
     """
     network, options = trainer.network, trainer.options
     module = loss_module(network, options.part).to(next(network.parameters()).device).train()
+    if isinstance(network, FastNet):
+        for name, child in network.named_children():
+            is_trained = name == "refinement" if options.part == "refinement" else True
+            child.requires_grad_(is_trained).train(is_trained)
     for layer in module.modules():
-        if isinstance(layer, nn.BatchNorm2d | nn.BatchNorm3d):
-            layer.train(not (options.freeze_norms or options.part))
-    if options.part and isinstance(network, FastNet):
-        network.requires_grad_(False)
-        for parameter in parameters_of(network, options.part):
-            parameter.requires_grad_(True)
+        if options.freeze_norms and isinstance(layer, nn.BatchNorm2d | nn.BatchNorm3d):
+            layer.eval()
     if world > 1:
-        return nn.parallel.DistributedDataParallel(module, find_unused_parameters=not options.part)
+        return nn.parallel.DistributedDataParallel(module, find_unused_parameters=True)
     return module
 
 

@@ -6,87 +6,114 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from oaccdepth.networks.edges import Choice, otherness
-from oaccdepth.networks.fast import FastNet, PassState
+from oaccdepth.networks.fast import (
+    OFFSETS,
+    Answer,
+    FastNet,
+    Memory,
+    choose_candidates,
+    colour,
+    describe,
+)
 from oaccdepth.networks.paper import OACCNet
+from oaccdepth.training.patches import GreyBatch
+from oaccdepth.training.pieces import PatchBatch
+from oaccdepth.training.variants import UNKNOWN
 
 BAD = 0.07  # px: the benchmark's threshold
-RIGHT = 0.05  # px further from the truth than the best surface, and as good
+BETTER = 0.1  # px that another surface must be nearer to the truth, to be the right one
 
 
 class FastLoss(nn.Module):
     """The fast network and its loss as one module, so that DistributedDataParallel can wrap it.
 
     Every pass: the cross-entropy to the truth, split between its two neighbouring candidates (it
-    moves the answer from a wrong surface to the right one), the L1 error (it makes it exact), and
-    the share of bad pixels, softened. The last pass also learns how sure it may be.
+    moves the answer from a wrong surface to the right one), the L1 error (it makes it exact), the
+    share of bad pixels, softened, and how well the pass knows where it is right.
     """
 
-    def __init__(self, network: FastNet) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(
-        self, views: Tensor, truth: Tensor, valid: Tensor, iterations: int
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Loss, and its parts for the log."""
-        passes = self.network(views, iterations)
-        weight = valid.to(truth) / valid.sum().clamp(min=1)
-        loss = torch.zeros((), device=truth.device)
-        for state in passes:
-            loss = loss + (pass_loss(state, truth) * weight).sum()
-            if state.choice is not None:
-                loss = loss + choice_loss(state.choice, truth, valid)
-        last = passes[-1]
-        error = (last.disparity - truth).abs().detach()
-        bad = (error > BAD).to(truth)
-        if iterations > 1:
-            loss = loss + (certainty_loss(self.network, last, bad) * weight).sum()
-        parts = {
-            "l1_first": ((passes[0].disparity - truth).abs().detach() * weight).sum(),
-            "l1": (error * weight).sum(),
-            "bad": 100 * (bad * weight).sum(),
-        }
-        return loss, parts
-
-
-class PartLoss(nn.Module):
-    """A part of the fast network, and its share of FastLoss, on what `parts` collected."""
-
-    def __init__(self, network: FastNet, part: str) -> None:
+    def __init__(self, network: FastNet, part: str = "") -> None:
         super().__init__()
         self.network, self.part = network, part
 
-    def forward(
-        self,
-        views: Tensor,
-        truth: Tensor,
-        valid: Tensor,
-        logits: Tensor,
-        summary: Tensor,
-        context: Tensor,
-        disparity: Tensor,
-        spread: Tensor,
-        iterations: int,
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Loss, and its parts for the log. The number of passes does not matter here."""
-        weight = valid.to(truth) / valid.sum().clamp(min=1)
-        before = PassState(disparity, spread, logits, logits, summary)
-        if self.part == "edges":
-            choice = self.network.settle(views, before, before, context)
-            answer = choice.disparity
-        else:
-            chosen = Choice(disparity, spread, logits, logits)
-            state = self.network.look_again(views, chosen, before, context)
-            answer = state.disparity
-        error = (answer.detach() - truth).abs()
-        bad = (error > BAD).to(truth)
-        if self.part == "edges":
-            loss = choice_loss(choice, truth, valid)
-        else:
-            part = pass_loss(state, truth) + certainty_loss(self.network, state, bad)
-            loss = (part * weight).sum()
-        return loss, {"l1": (error * weight).sum(), "bad": 100 * (bad * weight).sum()}
+    def forward(self, batch: PatchBatch, iterations: int) -> tuple[Tensor, dict[str, Tensor]]:
+        """Loss, and its parts for the log."""
+        picture = torch.stack([colour(views.reference) for views in batch.views])
+        weight = batch.valid.to(batch.truth) / batch.valid.sum().clamp(min=1)
+        known = weight * (batch.truth < UNKNOWN)  # elsewhere only the certainty can be learnt
+        with torch.set_grad_enabled(self.part != "refinement" and torch.is_grad_enabled()):
+            fields = self.network.first_pass(batch.volume, picture, batch.levels)
+        answer = Answer(*fields)
+        error = answer.disparity - batch.truth
+        loss = torch.zeros_like(error.sum())
+        parts = {"l1_first": (error.abs().detach() * known).sum()}
+        if self.part != "refinement":
+            entropy = level_entropy(answer.logits, batch.levels, batch.truth)
+            loss = loss + (entropy * known).sum() + answer_loss(answer, batch.truth, weight, known)
+        memory = Memory(batch.levels, answer.logits.detach(), picture)
+        for number in range(iterations - 1):
+            step = self.network.refine_step(number)
+            answer, entropy = self._refine(batch, answer, memory, step)
+            loss = loss + (entropy * known).sum() + answer_loss(answer, batch.truth, weight, known)
+        error = (answer.disparity - batch.truth).abs().detach()
+        parts["l1"] = (error * known).sum()
+        parts["bad"] = 100 * ((error > BAD).to(error) * known).sum()
+        return loss, parts
+
+    def _refine(
+        self, batch: PatchBatch, last: Answer, memory: Memory, step: float
+    ) -> tuple[Answer, Tensor]:
+        """One further pass over every patch; its answer and cross-entropy."""
+        candidates = choose_candidates(last.disparity.detach(), step)
+        seen = [
+            self.network.look(views, part[None])
+            for views, part in zip(batch.views, candidates, strict=True)
+        ]
+        known = describe(candidates, last, memory, step)
+        answer = Answer(*self.network.refinement(torch.cat(seen), known, candidates))
+        return answer, candidate_entropy(answer.logits, candidates, batch.truth, step)
+
+
+def answer_loss(answer: Answer, truth: Tensor, weight: Tensor, known: Tensor) -> Tensor:
+    """L1 and bad pixels, softened, where the truth is known; the certainty's cross-entropy."""
+    error = (answer.disparity - truth).abs()
+    right = (error.detach() <= BAD).to(error)
+    sure = F.binary_cross_entropy_with_logits(answer.certainty, right, reduction="none")
+    exact = error + 0.1 * error / (error + BAD)
+    return (exact * known).sum() + 0.1 * (sure * weight).sum()
+
+
+def level_entropy(logits: Tensor, levels: Tensor, truth: Tensor) -> Tensor:
+    """Cross-entropy to the truth as a mixture of the two levels around it: (b, h, w)."""
+    levels = levels.view(-1, logits.shape[1], 1, 1)
+    position = (truth - levels[:, 0]) / (levels[:, 1] - levels[:, 0])
+    return -split(F.log_softmax(logits, 1), position)
+
+
+def candidate_entropy(logits: Tensor, candidates: Tensor, truth: Tensor, step: float) -> Tensor:
+    """The same for candidates; where another surface is the right one, to that one."""
+    scores = F.log_softmax(logits, 1)
+    own = candidates[:, OFFSETS // 2]
+    near = -split(scores[:, :OFFSETS], (truth - own) / step + OFFSETS // 2)
+    away = (truth - own).abs() - step * (OFFSETS // 2)  # beyond what the offsets reach
+    distance, best = (candidates[:, OFFSETS:] - truth[:, None]).abs().min(1, keepdim=True)
+    other = -scores[:, OFFSETS:].gather(1, best)[:, 0]
+    return torch.where(distance[:, 0] + BETTER < away, other, near)
+
+
+def split(scores: Tensor, position: Tensor) -> Tensor:
+    """Scores (b, l, h, w) between the two levels around a position (b, h, w)."""
+    position = position.clamp(0, scores.shape[1] - 1)
+    low = position.floor().clamp(max=scores.shape[1] - 2)
+    index = low.long()[:, None]
+    return torch.lerp(
+        scores.gather(1, index)[:, 0], scores.gather(1, index + 1)[:, 0], position - low
+    )
+
+
+def loss_module(network: FastNet | OACCNet, part: str = "") -> nn.Module:
+    """A network with the loss it is trained with."""
+    return PaperLoss(network) if isinstance(network, OACCNet) else FastLoss(network, part)
 
 
 class PaperLoss(nn.Module):
@@ -96,10 +123,9 @@ class PaperLoss(nn.Module):
         super().__init__()
         self.network = network
 
-    def forward(
-        self, views: Tensor, truth: Tensor, valid: Tensor, iterations: int
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward(self, batch: GreyBatch, iterations: int) -> tuple[Tensor, dict[str, Tensor]]:
         """Loss, and its parts for the log. The number of passes does not matter here."""
+        views, truth, valid = batch.views, batch.truth, batch.valid
         margin = (views.shape[-1] - truth.shape[-1]) // 2
         inner = views[..., margin:-margin, margin:-margin]
         present = (inner >= 0).to(inner)
@@ -108,48 +134,3 @@ class PaperLoss(nn.Module):
         loss = (error * weight).sum()
         bad = (error.detach() > BAD).to(truth)
         return loss, {"l1": loss.detach(), "bad": 100 * (bad * weight).sum()}
-
-
-def pass_loss(state: PassState, truth: Tensor) -> Tensor:
-    """L1, bad pixels softened, cross-entropy: (b, h, w)."""
-    error = (state.disparity - truth).abs()
-    return error + 0.1 * error / (error + BAD) + split_cross_entropy(state, truth)
-
-
-def certainty_loss(network: FastNet, state: PassState, bad: Tensor) -> Tensor:
-    """How well the network knows where it is right: (b, h, w)."""
-    sure = network.certainty(state)
-    return 0.1 * F.binary_cross_entropy_with_logits(sure, 1 - bad, reduction="none")
-
-
-def choice_loss(choice: Choice, truth: Tensor, valid: Tensor) -> Tensor:
-    """Cross-entropy to the surfaces that come closest to the truth, and the L1 error.
-
-    Mean over the pixels with surfaces to choose from; elsewhere all are the same.
-    """
-    weight = otherness(choice.surfaces).amax(1) * valid
-    weight = weight / weight.sum().clamp(min=1)
-    distance = (choice.surfaces - truth[:, None]).abs()
-    is_right = distance <= distance.amin(1, keepdim=True) + RIGHT
-    scores = F.log_softmax(choice.logits, 1).masked_fill(~is_right, -torch.inf)
-    error = (choice.disparity - truth).abs()
-    return ((error - torch.logsumexp(scores, 1)) * weight).sum()
-
-
-def loss_module(network: FastNet | OACCNet, part: str = "") -> nn.Module:
-    """A network, or a part of it, with the loss it is trained with."""
-    if isinstance(network, OACCNet):
-        return PaperLoss(network)
-    return PartLoss(network, part) if part else FastLoss(network)
-
-
-def split_cross_entropy(state: PassState, truth: Tensor) -> Tensor:
-    """Cross-entropy to the truth as a mixture of the two candidates around it: (b, h, w)."""
-    candidates = state.candidates
-    step = (candidates[:, 1:2] - candidates[:, :1]).clamp(min=1e-3)
-    position = ((truth[:, None] - candidates[:, :1]) / step).clamp(0, state.logits.shape[1] - 1)
-    low = position.floor().clamp(max=state.logits.shape[1] - 2)
-    share = (position - low)[:, 0]
-    index = low.long()
-    scores = F.log_softmax(state.logits, 1)
-    return -torch.lerp(scores.gather(1, index)[:, 0], scores.gather(1, index + 1)[:, 0], share)

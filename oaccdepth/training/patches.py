@@ -1,4 +1,4 @@
-"""Scenes with ground truth to training patches, augmented. Every patch follows from (seed, number).
+"""Patches for the network of the paper, augmented. Every patch follows from (seed, number).
 
 A patch is what the networks take: grey views with a margin, ABSENT where a sample must not vote,
 and the disparity of its centre view.
@@ -8,32 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import cv2
 import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
 
-from oaccdepth.errors import InvalidLightField
-from oaccdepth.evidence.sweep import ABSENT
-from oaccdepth.lightfield import Array, BoolArray, FloatArray, as_float
+from oaccdepth.lightfield import Array, BoolArray, FloatArray
 from oaccdepth.options import TrainOptions
-from oaccdepth.readers import find, read, read_ground_truth
-from oaccdepth.rendering.synthetic import random_scene
+from oaccdepth.training.scenes import Scene
 
 LARGEST_DISPARITY = 3.9  # px; the networks reach 4
 SUBSAMPLING = {2: 2 / 3, 3: 1 / 3}  # how often, of the patches that are sub-sampled
-VALID_MASK = "valid_mask.png"
+ABSENT = -1.0  # stands where there is no picture; pictures are in [0, 1]
+MARGIN = 16  # px around a patch, for shifts of up to 4 px over 4 views
 NOISY = 0.2  # share of patches with noise
-
-
-@dataclass(frozen=True, eq=False)
-class Scene:
-    """A light field with ground truth."""
-
-    name: str
-    views: Array  # (u, v, h, w, 3) uint8
-    truth: FloatArray  # (h, w) [px]
-    valid: BoolArray  # (h, w): where the truth may be learnt
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,39 +35,34 @@ class Patch:
     valid: BoolArray  # (size, size)
 
 
-def load_scenes(root: Path) -> list[Scene]:
-    """Every scene with ground truth below `root`, whole, in memory."""
-    scenes = [scene for path in find(root) if (scene := load_scene(path)) is not None]
-    if not scenes:
-        raise InvalidLightField(
-            f"{root}: no scene with ground truth. Expected folders in the HCI layout: "
-            "input_Cam000.png …, gt_disp_lowres.pfm."
+@dataclass(frozen=True, eq=False)
+class GreyBatch:
+    """Patches of one step."""
+
+    views: Tensor  # (b, u, v, size + 2*margin, size + 2*margin), or ABSENT
+    truth: Tensor  # (b, size, size)
+    valid: Tensor  # (b, size, size)
+
+    def to(self, device: torch.device) -> GreyBatch:
+        """The same on a device."""
+        return GreyBatch(self.views.to(device), self.truth.to(device), self.valid.to(device))
+
+
+class GreyBatches(Dataset[GreyBatch]):
+    """Batch number n of a process is always the same: that makes a run resumable."""
+
+    def __init__(self, scenes: Sequence[Scene], options: TrainOptions, rank: int, world: int):
+        self.sampler = PatchSampler(scenes, options.patch, MARGIN, options.seed, options.full_size)
+        self.batch, self.rank, self.world = options.batch, rank, world
+
+    def __getitem__(self, step: int) -> GreyBatch:
+        first = (step * self.world + self.rank) * self.batch
+        patches = [self.sampler.draw(first + index) for index in range(self.batch)]
+        return GreyBatch(
+            torch.from_numpy(np.stack([patch.views for patch in patches])),
+            torch.from_numpy(np.stack([patch.truth for patch in patches])),
+            torch.from_numpy(np.stack([patch.valid for patch in patches])),
         )
-    return scenes
-
-
-def load_scene(path: Path) -> Scene | None:
-    """One scene, or None if it has no ground truth."""
-    truth = read_ground_truth(path)
-    if truth is None:
-        return None
-    light_field = read(path)
-    views = light_field.views
-    if views.dtype != np.uint8:
-        views = (as_float(views) * 255).round().astype(np.uint8)
-    if views.shape[-1] == 1:
-        views = np.repeat(views, 3, axis=-1)
-    valid = np.isfinite(truth) & read_valid_mask(path, truth.shape)
-    return Scene(path.name, views, np.where(valid, truth, 0).astype(np.float32), valid)
-
-
-def read_valid_mask(path: Path, shape: tuple[int, ...]) -> BoolArray:
-    """Where the scene's reflections and glass are not; an all-zero file means: everywhere."""
-    folder = path if path.is_dir() else path.parent
-    picture = cv2.imread(str(folder / VALID_MASK)) if (folder / VALID_MASK).exists() else None
-    if picture is None or picture.shape[:2] != tuple(shape) or not picture.any():
-        return np.ones(shape, dtype=bool)
-    return np.asarray(picture[:, :, 1] > 0)
 
 
 class PatchSampler:
@@ -89,32 +74,18 @@ class PatchSampler:
         size: int,
         margin: int,
         seed: int,
-        synthetic: float = 0.0,  # share of the patches that are rendered
-        full_size: float = TrainOptions.full_size,  # share of the others that are not sub-sampled
+        full_size: float = TrainOptions.full_size,  # share of those that are not sub-sampled
     ) -> None:
         self.scenes, self.size, self.margin = scenes, size, margin
-        self.seed, self.synthetic, self.full_size = seed, synthetic, full_size
+        self.seed, self.full_size = seed, full_size
 
     def draw(self, number: int) -> Patch:
         """The patch of this number: always the same."""
         rng = np.random.default_rng((self.seed, number))
-        if rng.random() < self.synthetic:
-            return augment(self._render(rng), rng)
         while True:
             patch = self._crop(rng)
             if patch is not None:
                 return augment(patch, rng)
-
-    def _render(self, rng: np.random.Generator) -> Patch:
-        """A rendered scene of the patch's size, margin included, so that no sample is absent."""
-        side = self.size + 2 * self.margin
-        scene = random_scene(rng, size=(side, side))
-        views = (scene.light_field.views * 255).round().astype(np.uint8)
-        tones = choose_tones(rng)
-        grey = sum(tones[channel][views[..., channel]] for channel in range(3))
-        inner = np.s_[self.margin : -self.margin, self.margin : -self.margin]
-        truth = scene.disparity[inner]
-        return Patch(np.asarray(grey), truth, np.abs(truth) <= LARGEST_DISPARITY)
 
     def _crop(self, rng: np.random.Generator) -> Patch | None:
         """A geometric crop: sub-sampled, refocused, grey; None if it has nothing to teach."""

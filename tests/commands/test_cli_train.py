@@ -24,8 +24,8 @@ def test_train_without_a_length(run, scene_folder, tmp_path):
 
 
 def test_export_refuses_to_overwrite(run, tmp_path):
-    path = tmp_path / "fast.onnx"
+    path = tmp_path / "refinement.onnx"
     path.touch()
-    result = run("export", path)
+    result = run("export", tmp_path)
     assert result.exit_code == 1
     assert result.stderr == f"error: {path}: already exists. Pass --overwrite to replace it.\n"

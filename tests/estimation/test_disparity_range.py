@@ -12,6 +12,7 @@ import pytest
 from conftest import scene_between
 from hypothesis import given
 from hypothesis import strategies as st
+from layered import Plane, Surface, cloud_texture, polygon, render
 
 from oaccdepth.errors import InvalidLightField, InvalidOption
 from oaccdepth.estimation.disparity_range import (
@@ -22,8 +23,6 @@ from oaccdepth.estimation.disparity_range import (
     plan_shears,
 )
 from oaccdepth.lightfield import LightField
-from oaccdepth.rendering.surfaces import Plane, Surface, cloud_texture, polygon
-from oaccdepth.rendering.synthetic import render
 
 
 @given(st.floats(-32, 32), st.floats(0.1, 40))

@@ -4,13 +4,12 @@ import cv2
 import numpy as np
 import pytest
 from browsing import difference
+from layered import Plane, Surface, bars, cloud_texture, render
 
 from oaccdepth.disparity import DisparityMap
 from oaccdepth.lightfield import LightField
 from oaccdepth.looking.refocus import refocus
 from oaccdepth.looking.viewer import write_viewer
-from oaccdepth.rendering.surfaces import Plane, Surface, bars, cloud_texture
-from oaccdepth.rendering.synthetic import render
 from oaccdepth.writers.pictures import colourise
 from oaccdepth.writers.point_cloud import points
 

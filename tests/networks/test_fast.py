@@ -1,304 +1,266 @@
-"""The compact network: evidence against literal loops, masks, smaller arrays, reach."""
+"""The compact network: an untrained one already answers, and its parts are what they say."""
 
 from __future__ import annotations
 
+import math
+from functools import partial
+
 import numpy as np
 import pytest
-import reference
 import torch
 
-from oaccdepth.evidence.sweep import (
-    ABSENT,
-    FIT_STEP,
-    FIT_TOLERANCE,
-    RESIDUAL_GAIN,
-    fit,
+from oaccdepth.estimation.blocks import Wanted, cut_views, in_tiles, plan_levels
+from oaccdepth.networks.fast import (
+    EXTRA,
+    NEAR,
+    OFFSETS,
+    SOFTNESS,
+    SURFACE_RADIUS,
+    WINDOW,
+    Answer,
+    FastConfig,
+    FastNet,
+    Memory,
+    choose_candidates,
+    colour,
+    decide,
+    describe,
     interpolate_levels,
-    power,
-    presence,
-    warp,
-    with_presence,
+    lean,
+    otherness,
+    windowed_mean,
 )
-from oaccdepth.networks.edges import average_surface
-from oaccdepth.networks.fast import PLACE_RADII, FastConfig, FastNet, places
-from oaccdepth.networks.paper import angular_patch
 
-SMALL = FastConfig(channels=(16, 16, 16, 16), refine_channels=(16, 16, 16, 16))
-MARGIN = SMALL.margin
-H, W = 16, 24
+SMALL = FastConfig(channels=(16,) * 4, refine_channels=(16,) * 3)
 
 
-@pytest.fixture(autouse=True)
-def _seed():
-    torch.manual_seed(3)
+@pytest.fixture(scope="module")
+def untrained():
+    torch.manual_seed(0)
+    return FastNet(SMALL).eval()
 
 
-def random_network(config=SMALL):
-    """Untrained, but with norms and outputs that do something."""
-    network = FastNet(config).eval()
-    for name, parameter in network.named_parameters():
-        if parameter.ndim < 2 or "out.weight" in name:
-            torch.nn.init.normal_(parameter, 0.5, 0.2)
-    for module in network.modules():
-        if isinstance(module, torch.nn.BatchNorm2d | torch.nn.BatchNorm3d):
-            module.running_mean.normal_(0, 0.1)
-            module.running_var.uniform_(0.5, 2)
+@pytest.fixture(scope="module")
+def random():
+    """Weights of which none is zero, so that every layer speaks."""
+    torch.manual_seed(1)
+    network = FastNet(SMALL).eval()
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter, std=0.15)
     return network
 
 
-def random_views(grid=(9, 9), b=1, h=H, w=W):
-    """Smooth enough that sub-pixel samples mean something."""
-    views = torch.rand(b * grid[0] * grid[1], 1, h + 2 * MARGIN, w + 2 * MARGIN)
-    views = torch.nn.functional.avg_pool2d(views, 5, 1, 2)
-    return views.view(b, *grid, h + 2 * MARGIN, w + 2 * MARGIN)
+def of_scene(scene, network):
+    """The views of a whole rendered scene, and levels for it."""
+    levels = plan_levels(-2.0, 2.0, network.config.level_step)
+    wanted = Wanted(levels, 3, 64, (4, 4))
+    height, width = scene.light_field.resolution
+    region = (slice(0, height), slice(0, width))
+    return cut_views(scene.light_field, wanted, region, torch.device("cpu")), levels
 
 
-@pytest.mark.parametrize("d", range(-4, 5))
-def test_angular_patch_is_equation_1(d):
-    views = random_views((3, 5))
-    patch = angular_patch(views, d, MARGIN)[0].numpy()
-    for y, x in [(0, 0), (H - 1, 3), (5, W - 1)]:
-        expected = reference.angular_patch(views[0].numpy(), y + MARGIN, x + MARGIN, d)
-        np.testing.assert_array_equal(patch[:, :, y, x], expected)
+@pytest.fixture(scope="module")
+def answers(scene, untrained):
+    with torch.inference_mode():
+        return list(untrained.passes(*of_scene(scene, untrained)))
 
 
-def test_sweep_evidence_is_the_literal_one():
-    network, views = FastNet(SMALL), random_views()
-    views[0, 2, 3] = ABSENT
-    evidence, votes = network.sweep_evidence(views)
-    evidence = evidence.view(9, 2, 9, 9, H, W)
-    y, x, level = 7, 11, 6  # disparity 2
-    centre = views[0, 4, 4, y + MARGIN, x + MARGIN].item()
-    residuals, saturated = np.zeros((9, 9)), np.zeros((9, 9))
-    for u in range(9):
-        for v in range(9):
-            sample = views[0, u, v, y + MARGIN + (4 - u) * 2, x + MARGIN + (4 - v) * 2].item()
-            if sample >= 0:
-                residuals[u, v] = RESIDUAL_GAIN * (sample - centre) * 81 / 80
-                saturated[u, v] = min(1, SMALL.vote_gain * abs(sample - centre)) * 81 / 80
-    np.testing.assert_allclose(evidence[level, 0, :, :, y, x], residuals, atol=1e-5)
-    np.testing.assert_allclose(evidence[level, 1, :, :, y, x], saturated, atol=1e-5)
-    np.testing.assert_allclose(votes[0, level, y, x], saturated.mean(), atol=1e-6)
+def test_an_untrained_network_answers(scene, answers):
+    truth = torch.from_numpy(scene.disparity)
+    errors = [(answer.disparity[0] - truth).abs()[4:-4, 4:-4] for answer in answers]
+    assert len(errors) == 3
+    assert errors[0].median() < 0.06 and (errors[0] > 0.25).float().mean() < 0.15
+    assert errors[2].median() < 0.03 and (errors[2] > 0.25).float().mean() < 0.15
 
 
-def test_warp_is_bilinear_sampling_at_equation_6():
-    views = random_views((3, 5))
-    disparity = torch.rand(1, 2, H, W) * 6 - 3
-    samples = torch.stack(warp(views, disparity, MARGIN), 1).view(2, 3, 5, H, W).numpy()
-    picture = views[0].numpy()
-    for n, u, v, y, x in [(0, 0, 0, 3, 4), (1, 2, 4, 15, 23), (1, 1, 2, 0, 0), (0, 2, 1, 8, 20)]:
-        d = disparity[0, n, y, x].item()
-        expected = reference.bilinear(
-            picture[u, v], y + MARGIN + (1 - u) * d, x + MARGIN + (2 - v) * d
-        )
-        assert samples[n, u, v, y, x] == pytest.approx(expected, abs=1e-4)
+def test_answers_are_complete(answers):
+    for answer, count in zip(answers, (20, 9, 9), strict=True):
+        assert answer.disparity.shape == answer.spread.shape == (1, 48, 64)
+        assert answer.certainty.shape == (1, 48, 64)
+        assert answer.logits.shape == (1, count, 48, 64)
+        assert all(torch.isfinite(x).all() for x in vars(answer).values())
+        assert (answer.spread >= 0).all()
 
 
-def test_samples_fade_at_the_edge_of_a_picture():
-    views = torch.full((1, 3, 3, H + 2 * MARGIN, W + 2 * MARGIN), ABSENT)
-    views[..., MARGIN:-MARGIN, MARGIN:-MARGIN] = 0.5
-    for shift, expected in [(0.0, 1.0), (0.25, 0.5), (0.5, 0.0), (2.0, 0.0)]:
-        pictures = with_presence(views)
-        samples = warp(pictures, torch.full((1, 1, H, W), -shift), MARGIN)[0]
-        there = presence(samples[:, :, 1])
-        right_view = there.view(3, 3, H, W)[1, 2]  # sampled `shift` to the right
-        torch.testing.assert_close(right_view[3, -1], torch.tensor(expected), atol=1e-4, rtol=0)
-        assert right_view[3, 5] == pytest.approx(1, abs=1e-4)
+def test_one_pass_is_the_first(scene, untrained, answers):
+    with torch.inference_mode():
+        only = list(untrained.passes(*of_scene(scene, untrained), iterations=1))
+    assert len(only) == 1
+    torch.testing.assert_close(only[0].disparity, answers[0].disparity)
 
 
-def test_mask_of_a_refinement_is_equation_8():
-    network, views = FastNet(SMALL), random_views()
-    candidates = torch.zeros(1, 5, H, W) + torch.arange(-2, 3).view(1, 5, 1, 1) * 0.25 + 1
-    _, _, mask, relative = network.warp_evidence(with_presence(views), candidates)
-    centre = network.centre(views)
-    moved = angular_patch(views, 1, MARGIN)
-    expected = (1 - (moved - centre[:, None, None]).abs()) ** SMALL.decay
-    expected[:, 4, 4] = 1
-    torch.testing.assert_close(mask.view(1, 9, 9, H, W), expected, atol=1e-4, rtol=1e-4)
-    torch.testing.assert_close(relative.mean(1), torch.ones(1, H, W))
+def test_steps_between_candidates_shrink(untrained):
+    steps = SMALL.refine_steps
+    assert [untrained.refine_step(number) for number in range(4)] == [*steps, steps[-1], steps[-1]]
 
 
-@pytest.mark.parametrize("grid", [(3, 3), (5, 9), (7, 7)])
-def test_a_smaller_array_is_the_full_one_with_absent_views(grid):
-    network, small = random_network(), random_views(grid)
-    full = torch.full((1, 9, 9, *small.shape[-2:]), ABSENT)
-    top, left = (9 - grid[0]) // 2, (9 - grid[1]) // 2
-    full[:, top : top + grid[0], left : left + grid[1]] = small
+@pytest.mark.parametrize("num_levels", [4, 10, 60])
+def test_any_number_of_levels(random, num_levels):
+    volume = torch.randint(256, (2, num_levels // 2, 18, 8, 16), dtype=torch.uint8)
+    levels = torch.arange(num_levels) * 0.25 + 3
     with torch.no_grad():
-        for ours, expected in zip(network(small, 3), network(full, 3), strict=True):
-            torch.testing.assert_close(ours.disparity, expected.disparity, atol=2e-3, rtol=0)
+        answer = Answer(*random.first_pass(volume, torch.rand(2, 3, 8, 16), levels))
+    assert answer.logits.shape == (2, num_levels, 8, 16)
+    assert (answer.disparity >= levels[0]).all() and (answer.disparity <= levels[-1]).all()
 
 
-@pytest.mark.parametrize("exponent", [1.0, 2.0, 3.0, 6.0, 8.0, 0.5])
-def test_powers(exponent):
-    x = torch.rand(50)
-    torch.testing.assert_close(power(x.clone(), exponent), x**exponent)
-
-
-def test_absent_samples_change_nothing_whatever_they_hold():
-    network, views = random_network(), random_views()
-    views[0, 1, 2] = ABSENT
-    other = views.clone()
-    other[0, 1, 2] = 7 * ABSENT
-    with torch.no_grad():
-        assert torch.equal(network(views)[-1].disparity, network(other)[-1].disparity)
-
-
-def test_strips_make_no_difference(monkeypatch):
-    """Training takes all rows at once, inference a few at a time."""
-    monkeypatch.setattr("oaccdepth.networks.fast.STRIP_SAMPLES", 1 << 17)
-    network, views = random_network(), random_views(h=40, w=40)
-    context, shared = torch.rand(1, 16, 40, 40), torch.rand(1, 16, 40, 40)
-    candidates, each = torch.rand(1, 5, 40, 40), torch.rand(1, 5, 3, 40, 40)
-    with torch.no_grad():
-        inferred = network.sweep(views, context)
-        closer = network.look_closer(views, candidates, shared, each)
-        assert len(network._strips(views, 9)) > 1
-        state = network.first_pass(views)[0]
-        polished = network.polish(views, state)
-        monkeypatch.undo()
-        assert len(network._strips(views, 2)) == 1
-        whole = network.polish(views, state)
-        torch.testing.assert_close(polished.disparity, whole.disparity, atol=1e-5, rtol=0)
-        network.training = True  # its norms do as before
-        trained = network.sweep(views, context)
-        closer_trained = network.look_closer(views, candidates, shared, each)
-    for ours, expected in zip(inferred + closer, trained + closer_trained, strict=True):
-        torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-4)
-
-
-def test_an_untrained_network_is_a_plane_sweep():
-    """The classical answer alone finds a textured plane."""
+def test_levels_are_treated_alike(random):
+    """What is learnt at one disparity serves all: shifted evidence, shifted answer."""
     torch.manual_seed(0)
-    texture = torch.rand(H + 2 * MARGIN + 32, W + 2 * MARGIN + 32)
-    views = torch.stack(
-        [
-            texture[16 + 2 * (u - 4) :, 16 + 2 * (v - 4) :][: H + 2 * MARGIN, : W + 2 * MARGIN]
-            for u in range(9)
-            for v in range(9)
-        ]
-    ).view(1, 9, 9, H + 2 * MARGIN, W + 2 * MARGIN)
+    volume = torch.full((1, 24, 18, 8, 8), 255, dtype=torch.uint8)
+    volume[:, 10:12] = torch.randint(100, (1, 2, 18, 8, 8), dtype=torch.uint8)
+    picture = torch.rand(1, 3, 8, 8)
+    levels = torch.arange(48) * 0.25
     with torch.no_grad():
-        passes = FastNet(SMALL).eval()(views, 2)
-    assert (passes[0].disparity - 2).abs().max() < 0.05
-    assert (passes[1].disparity - 2).abs().max() < 0.05
+        here = random.first_pass(volume, picture, levels)[2]
+        there = random.first_pass(volume.roll(2, 1), picture, levels)[2]
+    torch.testing.assert_close(there[:, 24:30], here[:, 20:26], atol=1e-3, rtol=0)
 
 
-def test_nothing_beyond_the_receptive_margin_matters():
-    network = random_network()
-    side = 2 * SMALL.receptive_margin + 24
-    views = random_views(h=side, w=side)
-    far = views.clone()
-    far[..., : MARGIN + 8, :] = torch.rand_like(far[..., : MARGIN + 8, :])
-    far[..., -MARGIN - 8 :] = torch.rand_like(far[..., -MARGIN - 8 :])
-    kept = slice(8 + SMALL.receptive_margin, side - 8 - SMALL.receptive_margin)
+def test_tiles_change_nothing(random):
+    """A step sees no further than the margin of a tile."""
+    size = (16, 272)
+    torch.manual_seed(0)
+    volume = torch.randint(256, (1, 3, 18, *size), dtype=torch.uint8)
+    picture = torch.rand(1, 3, *size)
+    levels = torch.arange(6) * 0.25
+    first = partial(random.first_pass, levels=levels)
+    candidates = choose_candidates(torch.rand(1, *size), 0.1)
+    count = random.refinement.net.enter.conv.in_channels
+    seen = torch.rand(1, 6 * (OFFSETS + EXTRA) + 1, *size)
+    known = torch.rand(1, count - seen.shape[1], *size)
     with torch.no_grad():
-        first, _ = network.first_pass(views)
-        other, _ = network.first_pass(far)
-        # the views' own margin: samples of up to 16 px further away
-        inner = slice(kept.start + MARGIN, kept.stop)
-        assert not torch.equal(first.disparity, other.disparity)
-        torch.testing.assert_close(
-            first.disparity[:, inner, : kept.stop - MARGIN],
-            other.disparity[:, inner, : kept.stop - MARGIN],
-            atol=1e-5,
-            rtol=0,
+        for step, maps in (
+            (first, (volume, picture)),
+            (random.refinement, (seen, known, candidates)),
+        ):
+            for ours, expected in zip(in_tiles(64, size)(step, *maps), step(*maps), strict=True):
+                torch.testing.assert_close(ours, expected, atol=2e-4, rtol=1e-4)
+
+
+def test_the_mean_stays_near_the_best_level():
+    torch.manual_seed(0)
+    logits = 3 * torch.randn(1, 20, 2, 3)
+    levels = torch.arange(20) * 0.25 - 2
+    mean, spread = windowed_mean(logits, levels)
+    for y, x in np.ndindex(2, 3):
+        scores = logits[0, :, y, x].double()
+        best = int(scores.argmax())
+        near = range(max(0, best - WINDOW), min(20, best + WINDOW + 1))
+        weights = {n: math.exp(scores[n] - scores[best]) for n in near}
+        expected = sum(w * float(levels[n]) for n, w in weights.items()) / sum(weights.values())
+        assert float(mean[0, y, x]) == pytest.approx(expected, abs=1e-5)
+        p = torch.softmax(scores, 0)
+        apart = sum(float(p[n]) * abs(float(levels[n]) - expected) for n in range(20))
+        assert float(spread[0, y, x]) == pytest.approx(apart, abs=1e-5)
+
+
+def test_between_two_surfaces_the_mean_is_on_one():
+    logits = torch.full((1, 20, 1, 1), -20.0)
+    logits[0, 3], logits[0, 15] = 1.0, 0.9
+    mean, spread = windowed_mean(logits, torch.arange(20) * 0.25)
+    assert mean.item() == pytest.approx(0.75, abs=1e-4)
+    assert spread.item() > 1
+
+
+def literal_decision(scores, candidates):
+    """Own surface or another: see `decide`."""
+    p = np.exp(scores - scores.max())
+    p /= p.sum()
+    near = p[:OFFSETS] / p[:OFFSETS].sum()
+    own = (near * candidates[:OFFSETS]).sum()
+    places, weights = [own], [1.0]
+    spread = (near * np.abs(candidates[:OFFSETS] - own)).sum()
+    for extra in range(OFFSETS, OFFSETS + EXTRA):
+        away = abs(candidates[extra] - candidates[OFFSETS // 2])
+        share = p[extra] * min(max((away - NEAR) / NEAR, 0), 1)
+        weights[0] -= share
+        weights.append(share)
+        places.append(candidates[extra])
+        spread += share * abs(candidates[extra] - own)
+    squares = np.square(weights)
+    return (squares * places).sum() / squares.sum(), spread
+
+
+def test_decisions_are_literal_ones():
+    torch.manual_seed(0)
+    logits = 2 * torch.randn(1, OFFSETS + EXTRA, 3, 4)
+    candidates = choose_candidates(torch.randn(1, 3, 4), 0.16)
+    disparity, spread = decide(logits, candidates)
+    for y, x in np.ndindex(3, 4):
+        expected = literal_decision(
+            logits[0, :, y, x].double().numpy(), candidates[0, :, y, x].double().numpy()
         )
+        found = float(disparity[0, y, x]), float(spread[0, y, x])
+        assert found == pytest.approx(expected, abs=1e-5)
 
 
-def test_interpolation_between_levels():
-    logits = torch.arange(9.0).view(1, 9, 1, 1) ** 2
-    position = torch.tensor([0.0, 0.5, 3.25, 8.0]).view(1, 4, 1, 1)
-    expected = torch.tensor([0.0, 0.5, 9 + 0.25 * 7, 64.0]).view(1, 4, 1, 1)
-    torch.testing.assert_close(interpolate_levels(logits, position), expected)
+def test_a_surface_nearby_may_be_the_own_one():
+    own = torch.zeros(1, 1, 1, 1).expand(1, OFFSETS, 1, 1)
+    for away, expected in ((0.0, 0), (NEAR, 0), (1.5 * NEAR, 0.5), (-2 * NEAR, 1), (3.0, 1)):
+        candidates = torch.cat([own, torch.full((1, EXTRA, 1, 1), away)], 1)
+        assert otherness(candidates).flatten().tolist() == pytest.approx([expected] * EXTRA)
 
 
-def test_candidates_stay_within_reach_and_equally_far_apart():
-    network = FastNet(SMALL)
-    state = network(random_views(), 1)[0]
-    state.disparity = torch.linspace(-4, 4, H * W).view(1, H, W)
-    state.spread = torch.rand(1, H, W)
-    candidates = network.choose_candidates(state)
-    assert candidates.abs().max() <= 4 + 2 * 0.02 + 1e-6
-    steps = candidates.diff(dim=1)
-    torch.testing.assert_close(steps, steps[:, :1].expand_as(steps), atol=1e-5, rtol=0)
-    torch.testing.assert_close(candidates[:, 2], state.disparity)
+def test_a_hundredth_of_another_surface_does_not_move_an_answer():
+    logits = torch.full((1, OFFSETS + EXTRA, 1, 1), -30.0)
+    logits[0, OFFSETS // 2], logits[0, OFFSETS] = math.log(0.99), math.log(0.01)
+    candidates = torch.zeros(1, OFFSETS + EXTRA, 1, 1)
+    candidates[0, OFFSETS] = -2.0
+    assert abs(decide(logits, candidates)[0].item()) < 1e-3
 
 
-def test_places_are_steps_from_the_means_nearby():
-    disparity = torch.rand(1, 1, H, W)
-    candidates = disparity + 0.3 * torch.arange(-2.0, 3.0).view(1, 5, 1, 1)
-    found = places(candidates)[0].transpose(0, 1).numpy()  # (radius, n, h, w)
-    for index, radius in enumerate(PLACE_RADII):
-        for y, x in [(0, 0), (7, 20), (15, 12)]:
-            window = disparity[0, 0, max(y - radius, 0) : y + radius + 1]
-            window = window[:, max(x - radius, 0) : x + radius + 1]
-            expected = (candidates[0, :, y, x] - window.mean()).numpy() / 0.3
-            np.testing.assert_allclose(found[index, :, y, x], expected.clip(-4, 4), atol=1e-4)
+def test_soft_extremes_are_weighted_means():
+    torch.manual_seed(0)
+    x = torch.randn(1, 1, 12, 14)
+    for slope in (-1 / SOFTNESS, 1 / SOFTNESS):
+        found = lean(x, slope)
+        for y, column in ((0, 0), (5, 7), (11, 3)):
+            rows = slice(max(0, y - SURFACE_RADIUS), y + SURFACE_RADIUS + 1)
+            columns = slice(max(0, column - SURFACE_RADIUS), column + SURFACE_RADIUS + 1)
+            around = x[0, 0, rows, columns].double()
+            weight = (slope * around).exp()
+            expected = float((weight * around).sum() / weight.sum())
+            assert float(found[0, 0, y, column]) == pytest.approx(expected, abs=1e-3)
 
 
-def test_smoothing_is_the_mean_over_the_same_surface():
-    rng = np.random.default_rng(0)
-    disparity = rng.normal(0, 0.1, (2, 12, 15)).astype(np.float32)
-    disparity[:, :, 8:] += 2  # another surface
-    expected = np.zeros_like(disparity)
-    for b, y, x in np.ndindex(disparity.shape):
-        total = weights = 0.0
-        for dy, dx in np.ndindex(5, 5):
-            near = disparity[b, min(max(y + dy - 2, 0), 11), min(max(x + dx - 2, 0), 14)]
-            weight = np.exp(-(((near - disparity[b, y, x]) / 0.1) ** 2) / 2)
-            total, weights = total + weight * near, weights + weight
-        expected[b, y, x] = total / weights
-    given = torch.from_numpy(disparity)
-    found = average_surface(given[:, None], given, 2, 0.1)[:, 0]
-    assert np.abs(found.numpy() - expected).max() < 1e-5
-    assert torch.equal(average_surface(given[:, None], given, 0, 0.1)[:, 0], given)
+def test_candidates_lie_around_the_answer_and_on_the_surfaces_nearby():
+    disparity = torch.zeros(1, 20, 20)
+    disparity[:, :, 10:] = 2.0
+    candidates = choose_candidates(disparity, 0.1)[0]
+    steps = candidates[:OFFSETS, 10, 9]
+    torch.testing.assert_close(steps, 0.1 * (torch.arange(OFFSETS) - OFFSETS // 2))
+    torch.testing.assert_close(candidates[OFFSETS:, 10, 9], torch.tensor([0.0, 2.0]))
+    torch.testing.assert_close(candidates[OFFSETS:, 10, 2], torch.zeros(EXTRA))  # none in reach
 
 
-def test_fit_is_the_literal_one():
-    views = random_views((3, 5))
-    views[0, 0, 1] = ABSENT
-    disparity = torch.rand(1, H, W) * 4 - 2
-    centre = views[:, 1, 2, MARGIN:-MARGIN, MARGIN:-MARGIN]
-    found = fit(views, centre, disparity, MARGIN)[0].numpy()
-    for y, x in [(3, 4), (15, 23), (0, 0), (8, 20)]:
-        d = disparity[0, y, x].item()
-        first = second = 0.0
-        for u, v in np.ndindex(3, 5):
-            if (u, v) == (0, 1):
-                continue
-            before, after = (
-                reference.bilinear(
-                    views[0, u, v].numpy(), y + MARGIN + (1 - u) * at, x + MARGIN + (2 - v) * at
-                )
-                for at in (d - FIT_STEP, d + FIT_STEP)
-            )
-            residual = (before + after) / 2 - centre[0, y, x].item()
-            slope = (after - before) / (2 * FIT_STEP)
-            weight = 1 / (1 + (residual / FIT_TOLERANCE) ** 2)
-            first, second = first + weight * slope * residual, second + weight * slope**2
-        assert found[:, y, x] == pytest.approx([first, second], rel=1e-3, abs=1e-5)
+def test_logits_between_levels():
+    logits = torch.tensor([1.0, 3.0, -1.0]).view(1, 3, 1, 1)
+    position = torch.tensor([-2.0, 0.0, 0.25, 1.0, 1.5, 2.0, 9.0]).view(1, 7, 1, 1)
+    found = interpolate_levels(logits, position).flatten()
+    torch.testing.assert_close(found, torch.tensor([1.0, 1.0, 1.5, 3.0, 1.0, -1.0, -1.0]))
 
 
-def test_polishing_moves_answers_to_where_the_views_fit():
-    """A slanted, finely textured plane, answers 0.03 px off; and nothing moves without texture."""
-    rows, columns = (torch.arange(float(side + 2 * MARGIN)) - MARGIN for side in (H, W))
-    truth = 0.5 + 0.01 * columns.expand(len(rows), -1)  # of the centre view, at its x
+def test_what_is_known_of_the_candidates(untrained):
+    """Beliefs of the first pass, other surfaces, places among the neighbours, doubt, picture."""
+    levels = torch.arange(8) * 0.25 - 1
+    disparity = torch.zeros(1, 16, 16)
+    disparity[0, 8, 8] = 0.3
+    logits = torch.zeros(1, 8, 16, 16)
+    logits[:, 4] = 4.0  # at disparity 0
+    answer = Answer(disparity, torch.full((1, 16, 16), 5.0), logits, disparity)
+    candidates = choose_candidates(disparity, 0.1)
+    memory = Memory(levels, logits, torch.full((1, 3, 16, 16), 0.75))
+    known = describe(candidates, answer, memory, 0.1)
+    assert known.shape[1] == untrained.refinement.net.enter.conv.in_channels - 55
+    middle = known[0, :, 2, 2]
+    assert middle[OFFSETS // 2] == 0  # the best level
+    assert middle[0] == pytest.approx(-1.0, abs=1e-5)  # 0.3 px away: beyond the next level
+    assert known[0, 11, 8, 8] == pytest.approx(0.3 * 8 / 9 / 0.1, abs=1e-4)  # among 3x3 neighbours
+    assert middle[13:15].tolist() == pytest.approx([2.0, 0.4])  # doubt, limited; the step
+    assert middle[15:].tolist() == pytest.approx([0.25] * 3)
 
-    def texture(y, x):
-        return 0.5 + 0.2 * torch.sin(0.9 * x + 0.4 * y) + 0.2 * torch.sin(0.7 * y - 0.3 * x)
 
-    views = torch.empty(1, 9, 9, len(rows), len(columns))
-    for u, v in np.ndindex(9, 9):
-        # x - d(x') * (v - 4) with d = 0.5 + 0.01 x' gives the centre's x' in closed form
-        x = (columns + 0.5 * (v - 4)) / (1 - 0.01 * (v - 4))
-        y = rows[:, None] + (u - 4) * (0.5 + 0.01 * x)
-        views[0, u, v] = texture(y, x)
-    inner = truth[None, MARGIN:-MARGIN, MARGIN:-MARGIN]
-    network = FastNet(SMALL).eval()
-    state = network(views, 1)[0]
-    state.disparity = inner + 0.03
-    left = (network.polish(views, state).disparity - inner).abs()
-    assert left.max() < 0.015
-    unmoved = network.polish(torch.full_like(views, 0.5), state).disparity
-    assert torch.equal(unmoved, state.disparity)
+def test_colours_of_grey_and_absent_pixels():
+    picture = torch.tensor([[[0.25, 1e6]]])
+    torch.testing.assert_close(colour(picture), torch.tensor([[[0.25, 0.0]]]).expand(3, 1, 2))

@@ -1,4 +1,4 @@
-"""The exported network equals ours, in another runtime."""
+"""The exported parts equal ours, in another runtime."""
 
 from __future__ import annotations
 
@@ -7,59 +7,78 @@ import pytest
 import torch
 
 from oaccdepth.errors import InvalidOption
-from oaccdepth.evidence.sweep import ABSENT
 from oaccdepth.networks import checkpoint
-from oaccdepth.networks.onnx import TileNetwork, export_onnx
+from oaccdepth.networks.fast import FastConfig, FastNet
+from oaccdepth.networks.onnx import (
+    OUTPUTS,
+    FirstPass,
+    example_of_first_pass,
+    example_of_refinement,
+    export_onnx,
+)
 
-MARGIN = 16
+TILE, LEVELS = 24, 8
 
 
 @pytest.fixture(scope="module")
 def network():
-    return checkpoint.load(checkpoint.find_weights("fast"))[0]
+    """Weights of which none is zero, so that every layer speaks."""
+    torch.manual_seed(0)
+    made = FastNet(FastConfig(channels=(16,) * 4, refine_channels=(16,) * 3)).eval()
+    for parameter in made.parameters():
+        torch.nn.init.normal_(parameter, std=0.1)
+    return made
 
 
-@pytest.fixture(scope="module")
-def views(scene):
-    """A tile at the corner of a picture, so that samples are absent, and a view that is missing."""
-    grey = torch.from_numpy(scene.light_field.views.mean(-1))[None, :, :, :32, :32]
-    padded = torch.nn.functional.pad(grey, (MARGIN,) * 4, value=ABSENT)
-    padded[0, 1, 7] = ABSENT
-    return padded
-
-
-def test_what_is_exported_computes_the_same(network, views):
+def test_examples_have_the_shapes_that_the_parts_take(network):
+    first = example_of_first_pass(TILE, LEVELS)
+    later = example_of_refinement(network, TILE)
     with torch.no_grad():
-        disparity, confidence = TileNetwork(network, 2)(views)
-        passes = network(views, 2)
-    torch.testing.assert_close(disparity, passes[-1].disparity, atol=1e-4, rtol=0)
-    expected = network.confidence(passes[-1], refined=True)
-    torch.testing.assert_close(confidence, expected, atol=1e-4, rtol=0)
+        answers = [FirstPass(network)(*first), network.refinement(*later)]
+    for answer, count in zip(answers, (LEVELS, 9), strict=True):
+        assert len(answer) == len(OUTPUTS)
+        assert [value.shape for value in answer[:2]] == [(1, TILE, TILE)] * 2
+        assert answer[2].shape == (1, count, TILE, TILE)
 
 
 @pytest.mark.slow
-def test_onnxruntime_agrees_to_a_thousandth(network, views, tmp_path):
+def test_onnxruntime_agrees_to_a_thousandth(network, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
-    path = tmp_path / "fast.onnx"
-    export_onnx(network, path, tile=32)
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    disparity, confidence = session.run(None, {"views": views.numpy()})
-    with torch.no_grad():
-        last = network(views)[-1]
-    np.testing.assert_allclose(disparity, last.disparity, atol=1e-3)
-    np.testing.assert_allclose(confidence, network.confidence(last, True).detach(), atol=1e-3)
+    paths = export_onnx(network, tmp_path, tile=TILE, levels=LEVELS)
+    assert [path.name for path in paths] == ["first_pass.onnx", "refinement.onnx"]
+    examples = [example_of_first_pass(TILE, LEVELS), example_of_refinement(network, TILE)]
+    for path, part, example in zip(
+        paths, (FirstPass(network), network.refinement), examples, strict=True
+    ):
+        session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        names = [one.name for one in session.get_inputs()]
+        found = session.run(
+            list(OUTPUTS), {n: x.numpy() for n, x in zip(names, example, strict=True)}
+        )
+        with torch.no_grad():
+            expected = part(*example)
+        for name, ours, theirs in zip(OUTPUTS, expected, found, strict=True):
+            np.testing.assert_allclose(theirs, ours, atol=1e-3, err_msg=f"{path.name}: {name}")
 
 
 def test_only_the_fast_network_is_exported(tmp_path):
     with pytest.raises(InvalidOption) as caught:
-        export_onnx(checkpoint.create("paper"), tmp_path / "x.onnx")
+        export_onnx(checkpoint.create("paper"), tmp_path)
     assert str(caught.value) == (
         "export: only the fast network can be exported. Use --weights fast."
     )
 
 
-def test_tiles_are_multiples_of_8(network, tmp_path):
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"tile": 30}, "--tile 30: expected a multiple of 8."),
+        ({"levels": 33}, "--levels 33: expected an even number, 4 or more."),
+        ({"levels": 2}, "--levels 2: expected an even number, 4 or more."),
+    ],
+)
+def test_sizes_that_do_not_fit(network, tmp_path, wrong, message):
     with pytest.raises(InvalidOption) as caught:
-        export_onnx(network, tmp_path / "x.onnx", tile=30)
-    assert str(caught.value) == "--tile 30: expected a multiple of 8."
+        export_onnx(network, tmp_path, **wrong)
+    assert str(caught.value) == message

@@ -15,11 +15,8 @@ from safetensors.torch import load_file
 
 from oaccdepth.errors import InvalidCheckpoint, InvalidOption, OutputExists
 from oaccdepth.networks import checkpoint
-from oaccdepth.networks.fast import FastConfig, FastNet
-from oaccdepth.networks.paper import OACCNet, OACCNetConfig
 from oaccdepth.options import TrainOptions
 from oaccdepth.training.loop import Trainer, train
-from oaccdepth.training.losses import FastLoss, PaperLoss, split_cross_entropy
 
 TINY = TrainOptions(
     steps=4, batch=1, patch=16, workers=0, validate_steps=0, warm_up=2, checkpoint_minutes=0.0
@@ -38,56 +35,6 @@ def with_steps(steps):
     return TrainOptions(**{**vars(TINY), "steps": steps})
 
 
-def test_loss_falls(scene_folder):
-    """Not a test of accuracy: that gradients reach the weights and point the right way."""
-    from oaccdepth.training.patches import PatchSampler, load_scenes
-
-    torch.manual_seed(0)
-    network = FastNet(FastConfig(channels=(16,) * 4, refine_channels=(16,) * 4))
-    module = FastLoss(network).train()
-    patch = PatchSampler(load_scenes(scene_folder), 32, 16, seed=0).draw(1)
-    batch = [torch.from_numpy(x)[None] for x in (patch.views, patch.truth, patch.valid)]
-    optimiser = torch.optim.AdamW(network.parameters(), 3e-3)
-    losses = []
-    for _ in range(12):
-        loss, _ = module(*batch, 2)
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        losses.append(loss.item())
-    assert losses[-1] < 0.8 * losses[0]
-    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in network.parameters())
-
-
-def test_cross_entropy_is_least_at_the_truth():
-    network = FastNet(FastConfig(channels=(16,) * 4, refine_channels=(16,) * 4))
-    state = network(torch.rand(1, 9, 9, 48, 48), 1)[0]
-    truth = torch.full((1, 16, 16), 1.25)
-    logits = torch.full((1, 9, 16, 16), -50.0)
-    logits[:, 5], logits[:, 6] = torch.tensor(0.75).log(), torch.tensor(0.25).log()
-    state.logits = logits
-    entropy = -(0.75 * torch.tensor(0.75).log() + 0.25 * torch.tensor(0.25).log())
-    torch.testing.assert_close(split_cross_entropy(state, truth), entropy.expand(1, 16, 16))
-    state.logits = logits.roll(1, 1)
-    assert (split_cross_entropy(state, truth) > 1).all()
-
-
-def test_the_papers_loss_is_l1_with_the_mask_of_the_truth():
-    torch.manual_seed(0)
-    config = OACCNetConfig(
-        feature_blocks=1, matching_channels=4, cost_channels=8, volume_channels=4
-    )
-    network = OACCNet(config).eval()
-    views, truth = torch.rand(1, 9, 9, 40, 40), torch.rand(1, 8, 8)
-    valid = torch.ones(1, 8, 8, dtype=torch.bool)
-    valid[0, :4] = False
-    loss, parts = PaperLoss(network)(views, truth, valid, 1)
-    inner = views[..., 16:-16, 16:-16]
-    error = (network(inner, truth, torch.ones_like(inner)) - truth).abs()
-    torch.testing.assert_close(loss, error[0, 4:].mean())
-    assert parts["l1"] == loss
-
-
 def test_frozen_norms_keep_their_statistics(scene_folder, tmp_path):
     train(scene_folder, tmp_path / "first", with_steps(2))
     initial = tmp_path / "first" / "latest.safetensors"
@@ -100,6 +47,38 @@ def test_frozen_norms_keep_their_statistics(scene_folder, tmp_path):
         statistics = {name: after[name] for name in after if "running_" in name}
         assert same(statistics, before) == freeze
         assert not same({name: after[name] for name in after.keys() - statistics.keys()}, before)
+
+
+def changed(first, second):
+    """Names of the tensors that differ, without those that only count."""
+    names = {name for name in first if not torch.equal(first[name], second[name])}
+    return {name for name in names if "num_batches" not in name}
+
+
+@pytest.mark.parametrize("part", ["first", "refinement"])
+def test_a_part_is_trained_alone(scene_folder, tmp_path, weights_file, part):
+    options = {**vars(TINY), "steps": 2, "part": part, "initial": str(weights_file)}
+    train(scene_folder, tmp_path / "run", TrainOptions(**options))
+    names = changed(load_file(weights_file), weights(tmp_path / "run"))
+    is_later = {name.startswith("refinement.") for name in names}
+    assert is_later == {part == "refinement"}
+
+
+def test_the_papers_network_is_trained(scene_folder, tmp_path, monkeypatch):
+    small = {"feature_blocks": 1, "matching_channels": 4, "cost_channels": 8, "volume_channels": 4}
+    create = checkpoint.create
+    monkeypatch.setattr(checkpoint, "create", lambda kind: create(kind, json.dumps(small)))
+    options = TrainOptions(**{**vars(TINY), "steps": 2, "preset": "paper"})
+    train(scene_folder, tmp_path, options)
+    metadata = checkpoint.read_metadata(tmp_path / "latest.safetensors")
+    assert metadata["network"] == "paper" and metadata["steps"] == "2"
+    assert all(torch.isfinite(x).all() for x in weights(tmp_path).values())
+
+
+def test_a_second_folder_of_scenes(scene_folder, tmp_path):
+    options = {**vars(TINY), "steps": 1, "more": str(scene_folder), "more_share": 1.0}
+    train(scene_folder, tmp_path, TrainOptions(**options))
+    assert checkpoint.read_metadata(tmp_path / "latest.safetensors")["data"] == "town, town"
 
 
 def test_resumed_training_is_the_uninterrupted_one(scene_folder, tmp_path):
@@ -128,7 +107,7 @@ import os, sys
 from pathlib import Path
 from oaccdepth.options import TrainOptions
 from oaccdepth.training.loop import train
-from oaccdepth.training import curves, losses, parts, patches
+from oaccdepth.training import curves, losses, patches, pieces
 from trouble import kill_at_write, run_child
 
 data, runs = map(Path, sys.argv[1:])
@@ -188,11 +167,11 @@ def test_what_a_run_leaves_behind(scene_folder, tmp_path):
     assert json.loads((tmp_path / "options.json").read_text())["steps"] == 20
 
 
-def test_training_begins_with_given_weights(scene_folder, tmp_path):
-    options = TrainOptions(**{**vars(TINY), "initial": "fast", "steps": 1})
-    device = torch.device("cpu")
-    expected, _ = checkpoint.load(checkpoint.find_weights("fast"))
-    assert same(expected.state_dict(), Trainer(options, device).network.state_dict())
+def test_training_begins_with_given_weights(weights_file):
+    options = TrainOptions(**{**vars(TINY), "initial": str(weights_file), "steps": 1})
+    expected, _ = checkpoint.load(weights_file)
+    found = Trainer(options, torch.device("cpu")).network
+    assert same(expected.state_dict(), found.state_dict())
 
 
 def test_weights_count_the_steps_before_them(scene_folder, tmp_path):
@@ -218,16 +197,30 @@ def test_two_processes_train_one_run(scene_folder, tmp_path):
     assert all(torch.isfinite(x).all() for x in weights(tmp_path / "two").values())
 
 
-def test_bad_options(scene_folder, tmp_path):
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"steps": None}, "train: give either --minutes or --steps, to say how long."),
+        ({"minutes": 1.0}, "train: give either --minutes or --steps, to say how long."),
+        ({"preset": "huge"}, "--preset huge: no such network. Known: fast, paper."),
+        ({"patch": 30}, "--patch 30: expected a multiple of 8."),
+        ({"patch": 64}, "--patch 64: larger than a scene. Use at most 48."),
+        ({"part": "edges"}, "--part edges: no such part. Known: first, refinement."),
+        ({"part": "first", "preset": "paper"}, "--part: only for --preset fast."),
+        (
+            {"part": "refinement"},
+            "--part refinement: give a trained first pass with --initial.",
+        ),
+        (
+            {"part": "refinement", "initial": "fast", "iterations": 1},
+            "--part refinement: use --iterations 2 or more.",
+        ),
+    ],
+)
+def test_bad_options(scene_folder, tmp_path, changes, message):
     with pytest.raises(InvalidOption) as caught:
-        train(scene_folder, tmp_path, TrainOptions())
-    assert str(caught.value) == "train: give either --minutes or --steps, to say how long."
-    with pytest.raises(InvalidOption) as caught:
-        train(scene_folder, tmp_path, TrainOptions(steps=1, preset="huge"))
-    assert str(caught.value) == "--preset huge: no such network. Known: fast, paper."
-    with pytest.raises(InvalidOption) as caught:
-        train(scene_folder, tmp_path, TrainOptions(steps=1, patch=30))
-    assert str(caught.value) == "--patch 30: expected a multiple of 8."
+        train(scene_folder, tmp_path, TrainOptions(**{**vars(TINY), **changes}))
+    assert str(caught.value) == message
 
 
 def test_a_run_is_not_overwritten_and_a_foreign_state_is_refused(scene_folder, tmp_path):

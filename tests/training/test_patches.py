@@ -7,21 +7,18 @@ import numpy as np
 import pytest
 from layered import Plane, Surface, cloud_texture, render
 
-from oaccdepth.errors import InvalidLightField
 from oaccdepth.training import patches
 from oaccdepth.training.patches import (
     Patch,
     PatchSampler,
-    Scene,
     add_noise,
     augment,
     choose_shear,
     choose_views,
     crop_views,
-    load_scenes,
-    read_valid_mask,
     turn,
 )
+from oaccdepth.training.scenes import Scene
 
 MARGIN = 16
 
@@ -107,13 +104,6 @@ def test_the_share_of_patches_that_are_not_sub_sampled(slanted, monkeypatch, ful
     assert set(scales) == expected
 
 
-def test_rendered_patches_are_consistent():
-    sampler = PatchSampler([], 32, MARGIN, seed=0, synthetic=1.0)
-    patch = sampler._render(np.random.default_rng(3))
-    assert patch.views.shape == (9, 9, 64, 64)
-    assert inconsistency(patch) < inconsistency(patch, -1.0)
-
-
 def test_turning_moves_cameras_and_pictures_together(slanted):
     lookup = np.repeat(np.arange(256, dtype=np.float32)[None] / 765, 3, 0)
     views = crop_views(slanted.views, (20, 20), 16, MARGIN, 1, np.zeros(2, int), 0, lookup)
@@ -166,26 +156,3 @@ def test_absent_samples_stay_absent(slanted):
         out = augment(patch, np.random.default_rng(seed))
         assert (out.views < 0).sum() >= (views < 0).sum()
         assert ((out.views == out.views.min()) | (out.views >= 0)).all()
-
-
-def test_scenes_are_loaded_with_their_masks(scene, scene_folder, tmp_path):
-    scenes = load_scenes(scene_folder.parent)
-    assert [s.name for s in scenes] == ["town"]
-    np.testing.assert_allclose(scenes[0].truth, scene.disparity, atol=1e-6)
-    assert scenes[0].valid.all()
-    with pytest.raises(InvalidLightField) as caught:
-        load_scenes(tmp_path)
-    assert str(caught.value) == (
-        f"{tmp_path}: no scene with ground truth. Expected folders in the HCI layout: "
-        "input_Cam000.png …, gt_disp_lowres.pfm."
-    )
-
-
-def test_a_mask_of_zeros_means_everything_is_valid(tmp_path):
-    assert read_valid_mask(tmp_path, (4, 5)).all()
-    mask = np.zeros((4, 5, 3), np.uint8)
-    cv2.imwrite(str(tmp_path / "valid_mask.png"), mask)
-    assert read_valid_mask(tmp_path, (4, 5)).all()
-    mask[1, 2, 1] = 255
-    cv2.imwrite(str(tmp_path / "valid_mask.png"), mask)
-    assert read_valid_mask(tmp_path, (4, 5)).sum() == 1

@@ -6,9 +6,12 @@ import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import cache
+from itertools import pairwise
 from typing import Any
 
 Loop = Callable[..., Any]
+PARTS = 4  # of the work for each core, because rows differ in what they cost
 
 
 def compiled(function: Loop) -> Loop:
@@ -34,14 +37,14 @@ def _compile(function: Loop, options: dict[str, Any]) -> Loop:
         result: Loop = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder for the cache can be written: compile in every process
         return numba.njit(**options)(function)  # type: ignore[no-any-return]
-    cache: Any = result._cache  # type: ignore[attr-defined]
-    save = cache.save_overload
+    kept: Any = result._cache  # type: ignore[attr-defined]
+    save = kept.save_overload
 
     def save_if_possible(*arguments: Any) -> None:
         with suppress(OSError):  # a full disk costs time in the next process, nothing else
             save(*arguments)
 
-    cache.save_overload = save_if_possible
+    kept.save_overload = save_if_possible
     return result
 
 
@@ -49,20 +52,38 @@ def run_in_threads(loop: Loop, calls: Iterable[tuple[Any, ...]]) -> None:
     """Call a compiled loop with each set of arguments, on all cores.
 
     Threads of our own: compiling a loop over all calls takes twice as long, and its threads do not
-    survive a fork. The first call is made alone, because it may have to compile.
+    survive a fork. The very first call is made alone, because it has to compile.
     """
-    calls = iter(calls)
-    for first in calls:
-        loop(*first)
-        break
-    pool = ThreadPoolExecutor(_cores())
+    calls = list(calls)
+    if calls and not loop.signatures:  # type: ignore[attr-defined]
+        loop(*calls.pop(0))
+    if len(calls) == 1 or _cores() == 1:
+        for arguments in calls:
+            loop(*arguments)
+        return
+    under_way = [_pool(os.getpid()).submit(loop, *arguments) for arguments in calls]
     try:
-        for done in [pool.submit(loop, *arguments) for arguments in calls]:
+        for done in under_way:
             done.result()
     finally:
-        pool.shutdown(cancel_futures=True)  # Ctrl-C waits for the calls that run, not for all
+        for one in under_way:
+            one.cancel()  # Ctrl-C waits for the calls that run, not for all
 
 
+def run_by_rows(loop: Loop, count: int, *arguments: Any) -> None:
+    """Call a loop over rows, `loop(first, last, *arguments)`, for all rows, on all cores."""
+    parts = min(count, PARTS * _cores())
+    ends = [count * part // parts for part in range(parts + 1)]
+    run_in_threads(loop, [(a, b, *arguments) for a, b in pairwise(ends)])
+
+
+@cache
+def _pool(process: int) -> ThreadPoolExecutor:
+    """Threads of this process; those of its parent did not come along."""
+    return ThreadPoolExecutor(_cores())
+
+
+@cache
 def _cores() -> int:
     """Cores that this process may use; NUMBA_NUM_THREADS sets another number."""
     there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

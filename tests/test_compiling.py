@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 LOOP = """
-from oaccdepth.rendering.compiling import compiled
+from oaccdepth.compiling import compiled
 
 @compiled
 def double(x):

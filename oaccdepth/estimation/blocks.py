@@ -1,0 +1,219 @@
+"""A light field through the fast network: block by block, and in every block pass by pass.
+
+A block is as large as memory allows for its number of levels, whatever the device and the tile:
+most pictures are one. Semi-global aggregation looks along whole lines of a block, so blocks
+overlap; tiles within a block only save memory and change nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from oaccdepth.estimation.clock import Clock
+from oaccdepth.estimation.found import Found, FoundPass
+from oaccdepth.estimation.tiles import Region, Tile, overlap, plan_tiles
+from oaccdepth.evidence import plain
+from oaccdepth.evidence.views import ABSENT, Views
+from oaccdepth.lightfield import LightField, as_float
+from oaccdepth.networks.fast import ALIGNMENT, RECEPTIVE_MARGIN, Answer, FastNet
+from oaccdepth.progress import ReportProgress
+
+BLOCK_VOTES = 34 * 1152 * 1152  # levels times pixels of a block, at the most
+BLOCK_MARGIN = 96  # px around what is kept of a block: beyond, paths hardly matter
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be found, and kept."""
+
+    levels: Tensor  # (l) [px]
+    iterations: int
+    tile: int  # px
+    reference: tuple[int, int]
+    keep_masks: bool = False
+    keep_evidence: bool = False
+
+
+def plan_levels(low: float, high: float, step: float) -> Tensor:
+    """Levels that cover a range, in pairs; the even ones are multiples of two steps."""
+    first = math.floor((low - step / 2) / (2 * step))
+    last = math.ceil((high + step) / (2 * step))  # the last level is a step below
+    return torch.arange(2 * first, 2 * max(last, first + 2)) * step
+
+
+def cut_blocks(light_field: LightField, num_levels: int) -> list[Tile]:
+    """Blocks of a picture: as large as their number of levels allows."""
+    side = int(math.sqrt(BLOCK_VOTES / num_levels)) // ALIGNMENT * ALIGNMENT
+    return plan_tiles(*light_field.resolution, max(side, 64), BLOCK_MARGIN, ALIGNMENT)
+
+
+@torch.inference_mode()
+def run_blocks(
+    network: FastNet, light_field: LightField, wanted: Wanted, clock: Clock, report: ReportProgress
+) -> Found:
+    """Every pass over every block."""
+    blocks = cut_blocks(light_field, len(wanted.levels))
+    found = Found()
+    for index, block in enumerate(blocks):
+
+        def report_block(stage: str, fraction: float, index: int = index) -> None:
+            report(stage, (index + fraction) / len(blocks))
+
+        run_block(network, light_field, wanted, block, found, clock, report_block)
+    return found
+
+
+def run_block(
+    network: FastNet,
+    light_field: LightField,
+    wanted: Wanted,
+    block: Tile,
+    found: Found,
+    clock: Clock,
+    report: ReportProgress,
+) -> None:
+    """Every pass over one block; what is kept of it goes into `found`."""
+    with clock.stage("views"):
+        views = cut_views(light_field, wanted, block.region, clock.device)
+        levels = wanted.levels.to(clock.device)
+    report("estimating", 0.05)
+    keep = Keeper(found, block, light_field.resolution)
+    passes = network.passes(views, levels, wanted.iterations, in_tiles(wanted.tile, views.size))
+    for number in range(wanted.iterations):
+        with clock.stage("first pass" if number == 0 else "refinement"):
+            answer = next(passes)
+        report("estimating", 0.5 + 0.5 * (number + 1) / wanted.iterations)
+        keep.disparity(number, answer)
+        if number == 0 and wanted.keep_evidence:
+            keep.evidence(answer)
+        if wanted.keep_masks:
+            with clock.stage("masks"):
+                keep.masks(number, light_field, wanted, views, answer, network.config.squarings)
+    keep.confidence(answer)
+
+
+def cut_views(
+    light_field: LightField, wanted: Wanted, region: Region, device: torch.device
+) -> Views:
+    """The views of a region with as much around it as the levels reach; ABSENT beyond the frame."""
+    places = light_field.camera_places.reshape(-1, 2)
+    columns = light_field.grid[1]
+    number = wanted.reference[0] * columns + wanted.reference[1]
+    steps = (places[number] - places).astype(np.float32)
+    missing = {u * columns + v for u, v in light_field.missing_views}
+    others = [k for k in range(len(places)) if k != number and k not in missing]
+    size = tuple(-(-(side.stop - side.start) // ALIGNMENT) * ALIGNMENT for side in region)
+    is_whole = all(
+        side.start == 0 and side.stop >= limit
+        for side, limit in zip(region, light_field.resolution, strict=True)
+    )
+    reach = float(wanted.levels.abs().max()) + 1
+    margin = 0 if is_whole else math.ceil(reach * float(np.abs(steps).max())) + 1
+    channels = light_field.views.shape[-1]
+    pictures = np.full(
+        (len(others), channels, size[0] + 2 * margin, size[1] + 2 * margin), ABSENT, np.float32
+    )
+    corner = (region[0].start - margin, region[1].start - margin)
+    for into, k in zip(pictures, others, strict=True):
+        fill(into, light_field, divmod(k, columns), corner)
+    reference = np.full((channels, *size), ABSENT, np.float32)
+    fill(reference, light_field, wanted.reference, (region[0].start, region[1].start))
+    return Views(
+        torch.from_numpy(pictures).to(device),
+        torch.from_numpy(reference).to(device),
+        torch.from_numpy(steps[others]).to(device),
+        margin,
+    )
+
+
+def fill(
+    into: np.ndarray, light_field: LightField, view: tuple[int, int], corner: tuple[int, int]
+) -> None:
+    """Copy what one view has of a window (c, h, w) whose corner is given."""
+    height, width = light_field.resolution
+    y, into_y = overlap(corner[0], into.shape[1], height)
+    x, into_x = overlap(corner[1], into.shape[2], width)
+    picture = as_float(light_field.views[(*view, y, x)]).transpose(2, 0, 1)
+    valid = light_field.valid
+    if valid is not None and valid.ndim == 4:
+        picture = np.where(valid[(*view, y, x)], picture, np.float32(ABSENT))
+    into[:, into_y, into_x] = picture
+
+
+def in_tiles(tile: int, size: tuple[int, int]) -> Callable[..., Any]:
+    """Run a step of the network on tiles with all the context they depend on."""
+    tiles = plan_tiles(*size, tile, RECEPTIVE_MARGIN, ALIGNMENT)
+
+    def run(step: Callable[..., tuple[Tensor, ...]], *maps: Tensor) -> tuple[Tensor, ...]:
+        if len(tiles) == 1:
+            return step(*maps)
+        wholes: list[Tensor] = []
+        for part in tiles:
+            values = step(*(one[(..., *part.region)] for one in maps))
+            if not wholes:
+                wholes = [value.new_empty(*value.shape[:-2], *size) for value in values]
+            for whole, value in zip(wholes, values, strict=True):
+                whole[(..., *part.kept)] = value[(..., *part.kept_in_region)]
+        return tuple(wholes)
+
+    return run
+
+
+class Keeper:
+    """Puts what a block found into its place of the whole picture."""
+
+    def __init__(self, found: Found, block: Tile, resolution: tuple[int, int]) -> None:
+        self.found, self.block, self.resolution = found, block, resolution
+        self.place, self.within = block.kept, block.kept_in_region
+
+    def _put(self, whole: Tensor | None, values: Tensor) -> Tensor:
+        if whole is None:
+            whole = torch.empty(*values.shape[:-2], *self.resolution)
+        whole[(..., *self.place)] = values[(..., *self.within)].float().cpu()
+        return whole
+
+    def disparity(self, number: int, answer: Answer) -> None:
+        """What a pass answered."""
+        if number == len(self.found.passes):
+            self.found.passes.append(FoundPass(torch.empty(self.resolution)))
+        self._put(self.found.passes[number].disparity, answer.disparity[0])
+
+    def confidence(self, answer: Answer) -> None:
+        """How sure the last pass is."""
+        sure = torch.sigmoid(answer.certainty[0])
+        self.found.confidence = self._put(self.found.confidence, sure)
+
+    def evidence(self, answer: Answer) -> None:
+        """What the first pass believes of every level."""
+        likely = torch.softmax(answer.logits[0], 0)
+        self.found.evidence = self._put(self.found.evidence, likely)
+
+    def masks(
+        self,
+        number: int,
+        light_field: LightField,
+        wanted: Wanted,
+        views: Views,
+        answer: Answer,
+        squarings: int,
+    ) -> None:
+        """What each view sees of a pass's answer: 0 for missing views, 1 for the reference."""
+        rows, columns = light_field.grid
+        masks = torch.zeros(rows * columns, *views.size)
+        own = wanted.reference[0] * columns + wanted.reference[1]
+        missing = {u * columns + v for u, v in light_field.missing_views}
+        others = [k for k in range(len(masks)) if k != own and k not in missing]
+        for index, k in enumerate(others):
+            one = views.only(torch.tensor([index]))
+            masks[k] = plain.masks_at(one, answer.disparity[0], squarings)[0]
+        masks[own] = (views.reference[0] <= 1).float()
+        known = self.found.passes[number]
+        flat = None if known.masks is None else known.masks.flatten(0, 1)
+        known.masks = self._put(flat, masks).view(rows, columns, *self.resolution)

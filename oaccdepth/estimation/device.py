@@ -1,0 +1,43 @@
+"""Devices to compute on: which one, what it can do, and what it says when it is full."""
+
+from __future__ import annotations
+
+import torch
+
+from oaccdepth.errors import DeviceUnavailable
+
+# CUDA has an exception of its own for it; MPS, cuDNN and the CPU say it in words only.
+OUT_OF_MEMORY = ("out of memory", "alloc_failed", "can't allocate memory", "not enough memory")
+PRECISIONS = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of this name; auto: the best there is."""
+    if name == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    kind, _, number = name.partition(":")
+    count = {
+        "cpu": 1,
+        "cuda": torch.cuda.device_count() if torch.cuda.is_available() else 0,
+        "mps": int(torch.backends.mps.is_available()),
+    }.get(kind, 0)
+    if (number and not (kind == "cuda" and number.isdecimal())) or int(number or 0) >= count:
+        there = ["cpu", *(f"cuda:{n}" for n in range(torch.cuda.device_count()))]
+        if torch.backends.mps.is_available():
+            there.append("mps")
+        raise DeviceUnavailable(
+            f"--device {name}: not there. Available: {', '.join(there)}. Or use --device auto."
+        )
+    return torch.device(name)
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Whether a device has said that it is full."""
+    return any(words in str(error).lower() for words in OUT_OF_MEMORY)
+
+
+def half_is_quick() -> bool:
+    """Whether this CPU multiplies numbers of 16 bits faster than those of 32."""
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())

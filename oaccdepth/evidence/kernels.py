@@ -1,0 +1,378 @@
+"""The evidence in fused loops, for the CPU: arrays in, arrays filled. `plain.py` says the same.
+
+What makes them quick: for one view and one level the shift is the same for all pixels, so rows are
+added as wholes; shifts without a fraction need no interpolation; costs and paths are integers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oaccdepth.compiling import compiled
+
+F = np.float32
+U8 = np.uint8
+U16 = np.uint16
+ZERO, ONE, HALF, FULL = F(0), F(1), F(0.5), F(255)
+PRESENT = F(4)  # summed colour differences from here on come from a sample that is not there
+ROUNDING = F(1e-3)  # px: a shift so near a whole number is one
+BEYOND = 30000  # cost of a level that does not exist
+
+
+@compiled
+def _difference(pictures, reference, y, sy, sx, margin, r):  # type: ignore[no-untyped-def]  # noqa: C901
+    """Summed colour difference of one row to a shifted picture, in r[first:last]."""
+    height, width = pictures.shape[1:]
+    w = reference.shape[2]
+    y0 = int(np.floor(sy + ROUNDING)) + y + margin
+    fy = F(max(sy - np.floor(sy + ROUNDING), ZERO))
+    ix = int(np.floor(sx + ROUNDING)) + margin
+    fx = F(max(sx - np.floor(sx + ROUNDING), ZERO))
+    if fy < 2 * ROUNDING:
+        fy = ZERO
+    if fx < 2 * ROUNDING:
+        fx = ZERO
+    first = max(0, -ix)
+    last = min(w, width - ix - (1 if fx > ZERO else 0))
+    if y0 < 0 or y0 + (1 if fy > ZERO else 0) > height - 1 or last <= first:
+        return 0, 0
+    y1 = y0 + (1 if fy > ZERO else 0)
+    n = last - first
+    w00 = (ONE - fy) * (ONE - fx)
+    w01 = (ONE - fy) * fx
+    w10 = fy * (ONE - fx)
+    w11 = fy * fx
+    out = r[:n]
+    out[:] = ZERO
+    for c in range(pictures.shape[0]):
+        m = reference[c, y, first:last]
+        a = pictures[c, y0, first + ix :]
+        b = pictures[c, y1, first + ix :]
+        if fy == ZERO and fx == ZERO:
+            for x in range(n):
+                out[x] += abs(a[x] - m[x])
+        elif fy == ZERO:
+            for x in range(n):
+                out[x] += abs(w00 * a[x] + w01 * a[x + 1] - m[x])
+        elif fx == ZERO:
+            for x in range(n):
+                out[x] += abs(w00 * a[x] + w10 * b[x] - m[x])
+        else:
+            for x in range(n):
+                out[x] += abs(w00 * a[x] + w01 * a[x + 1] + w10 * b[x] + w11 * b[x + 1] - m[x])
+    return first, last
+
+
+@compiled
+def _means(votes, count, least, full, half):  # type: ignore[no-untyped-def]
+    """Mean over all sectors, and the least mean over a half-plane of them, for every gain."""
+    gains, _, width = votes.shape
+    share = np.empty((9, width), F)
+    for h in range(8):
+        c0, c1, c2, c3 = count[h], count[(h + 1) & 7], count[(h + 2) & 7], count[(h + 3) & 7]
+        for x in range(width):
+            q = c0[x] + c1[x] + c2[x] + c3[x]
+            share[h, x] = ONE / q if q >= least else ZERO
+    for x in range(width):
+        q = count[0, x] + count[1, x] + count[2, x] + count[3, x]
+        q += count[4, x] + count[5, x] + count[6, x] + count[7, x]
+        share[8, x] = ONE / q if q >= F(1e-3) else ZERO
+    for g in range(gains):
+        v = votes[g]
+        for x in range(width):
+            s = v[0, x] + v[1, x] + v[2, x] + v[3, x] + v[4, x] + v[5, x] + v[6, x] + v[7, x]
+            full[g, x] = s * share[8, x]
+            half[g, x] = F(2)
+        for h in range(8):
+            v0, v1, v2, v3 = v[h], v[(h + 1) & 7], v[(h + 2) & 7], v[(h + 3) & 7]
+            k = share[h]
+            for x in range(width):
+                s = (v0[x] + v1[x] + v2[x] + v3[x]) * k[x]
+                half[g, x] = min(half[g, x], s if k[x] > ZERO else F(2))
+        for x in range(width):
+            half[g, x] = full[g, x] if half[g, x] > F(1.5) else half[g, x]
+
+
+@compiled
+def _count(r, gains, count, v0, v1, v2):  # type: ignore[no-untyped-def]
+    """Add one view's votes to those of its sector; each sample that is there counts alike."""
+    g0, g1, g2 = gains[0], gains[1], gains[2]
+    for x in range(len(r)):
+        t = r[x]
+        there = ONE if t < PRESENT else ZERO
+        count[x] += there
+        v0[x] += min(t * g0, ONE) * there
+        v1[x] += min(t * g1, ONE) * there
+        v2[x] += min(t * g2, ONE) * there
+
+
+@compiled
+def _vote(r, weight, gains, count, votes):  # type: ignore[no-untyped-def]
+    """Add one view's weighted votes to those of its sector."""
+    v0, v1, v2 = votes[0], votes[1], votes[2]
+    g0, g1, g2 = gains[0], gains[1], gains[2]
+    for x in range(len(r)):
+        t = r[x]
+        w = weight[x] if t < PRESENT else ZERO
+        count[x] += w
+        v0[x] += min(t * g0, ONE) * w
+        v1[x] += min(t * g1, ONE) * w
+        v2[x] += min(t * g2, ONE) * w
+
+
+@compiled
+def sweep(  # type: ignore[no-untyped-def]
+    start,
+    stop,
+    pictures,
+    reference,
+    steps,
+    sectors,
+    margin,
+    levels,
+    gains,
+    least,
+    volume,
+    costs,
+):
+    """Votes at every level: volume (l/2, h, w, >= 4*gains) and their mixed means (gains, h, w, l).
+
+    In the volume's last axis: mean over all views, then least mean over a half-plane, each for
+    every gain, and of that for two levels side by side.
+    """
+    count_views, count_levels = len(pictures), len(levels)
+    width = reference.shape[2]
+    for y in range(start, stop):
+        votes = np.empty((3, 8, width), F)
+        count = np.empty((8, width), F)
+        full, half = np.empty((3, width), F), np.empty((3, width), F)
+        r = np.empty(width, F)
+        for level in range(count_levels):
+            d = levels[level]
+            votes[:] = ZERO
+            count[:] = ZERO
+            for k in range(count_views):
+                first, last = _difference(
+                    pictures[k], reference, y, steps[k, 0] * d, steps[k, 1] * d, margin, r
+                )
+                n = last - first
+                if n <= 0:
+                    continue
+                z = sectors[k]
+                here = slice(first, last)
+                v0, v1, v2 = votes[0, z, here], votes[1, z, here], votes[2, z, here]
+                _count(r[:n], gains, count[z, here], v0, v1, v2)
+            _means(votes, count, least, full, half)
+            out, side = volume[level >> 1, y], level & 1
+            for g in range(3):
+                f, h, cost = full[g], half[g], costs[g, y]
+                for x in range(width):
+                    out[x, 2 * g + side] = U8(f[x] * FULL + HALF)
+                    out[x, 6 + 2 * g + side] = U8(h[x] * FULL + HALF)
+                    cost[x, level] = U8((f[x] + h[x]) * (HALF * FULL) + HALF)
+
+
+@compiled
+def _walk(cost, total, y, x, dy, dx, n, jump, jy, jx, step, a, b):  # type: ignore[no-untyped-def]
+    """Add the costs of the best paths along one line, which come from its beginning."""
+    levels = cost.shape[2]
+    for i in range(n):
+        c, t = cost[y, x], total[y, x]
+        if i == 0:
+            for l in range(levels):  # noqa: E741
+                b[l + 1] = c[l]
+        else:
+            least = a[1]
+            for l in range(1, levels):  # noqa: E741
+                least = min(least, a[l + 1])
+            far = U16(least + jump[y + jy, x + jx])
+            for l in range(levels):  # noqa: E741
+                near = min(U16(a[l] + step), U16(a[l + 2] + step))
+                b[l + 1] = U16(U16(min(min(a[l + 1], far), near) - least) + c[l])
+        for l in range(levels):  # noqa: E741
+            t[l] = U16(t[l] + b[l + 1])
+        a, b = b, a
+        y += dy
+        x += dx
+
+
+@compiled
+def aggregate(start, stop, cost, total, dy, dx, jump, step):  # type: ignore[no-untyped-def]
+    """Add both directions of one family of lines to the total (h, w, l) uint16.
+
+    `jump` (h, w) is the penalty between a pixel and the one before it, at (y - dy, x - dx).
+    """
+    height, width, levels = cost.shape
+    for line in range(start, stop):
+        s = np.int64(line)
+        a, b = np.full(levels + 2, U16(BEYOND), U16), np.full(levels + 2, U16(BEYOND), U16)
+        if dy == 0:
+            y, x, n = s, np.int64(0), width
+        elif dx == 0:
+            y, x, n = np.int64(0), s, height
+        elif dx > 0:
+            x, y = max(np.int64(0), width - 1 - s), max(np.int64(0), s - (width - 1))
+            n = min(height - y, width - x)
+        else:
+            x, y = min(width - 1, s), max(np.int64(0), s - (width - 1))
+            n = min(height - y, x + 1)
+        _walk(cost, total, y, x, dy, dx, n, jump, 0, 0, step, a, b)
+        ey, ex = y + dy * (n - 1), x + dx * (n - 1)
+        _walk(cost, total, ey, ex, -dy, -dx, n, jump, dy, dx, step, a, b)
+
+
+@compiled
+def _differences_at(picture, width, reference, y, su, sv, margin, disparity, r):  # type: ignore[no-untyped-def]
+    """Summed colour difference of one row to samples at a disparity of each pixel's own.
+
+    `picture` (c, h' * w') is flat and `width` its w': one index a sample instead of two.
+    """
+    channels, size = picture.shape
+    height = size // width
+    top, left = F(y + margin), F(margin)
+    for x in range(len(r)):
+        py = top + su * disparity[x]
+        px = left + F(x) + sv * disparity[x]
+        inside = py >= -ROUNDING and py <= F(height - 1) + ROUNDING
+        inside = inside and px >= -ROUNDING and px <= F(width - 1) + ROUNDING
+        y0 = min(max(int(py), 0), height - 2)
+        x0 = min(max(int(px), 0), width - 2)
+        fy = min(max(py - F(y0), ZERO), ONE)
+        fx = min(max(px - F(x0), ZERO), ONE)
+        index = y0 * width + x0
+        w11 = fy * fx
+        w10, w01 = fy - w11, fx - w11
+        w00 = ONE - fy - w01
+        total = ZERO
+        for c in range(channels):
+            p = picture[c]
+            value = w00 * p[index] + w01 * p[index + 1]
+            value += w10 * p[index + width] + w11 * p[index + width + 1]
+            total += abs(value - reference[c, y, x])
+        r[x] = total if inside else PRESENT
+
+
+@compiled
+def _masks(pictures, width, reference, y, steps, margin, base, squarings, mask, share):  # type: ignore[no-untyped-def]
+    """Masks (k, w) of one row at its disparity, Eq. 8, and their mean over the samples there.
+
+    All ones if squarings is negative.
+    """
+    channels, w = reference.shape[0], len(base)
+    r = np.empty(w, F)
+    seen, there = np.zeros(w, F), np.zeros(w, F)
+    for k in range(len(pictures)):
+        su, sv = steps[k, 0], steps[k, 1]
+        _differences_at(pictures[k], width, reference, y, su, sv, margin, base, r)
+        m = mask[k]
+        for x in range(w):
+            value = max(ONE - r[x] / F(channels), ZERO)
+            for _ in range(squarings):
+                value *= value
+            if squarings < 0:
+                value = ONE
+            present = ONE if r[x] < PRESENT else ZERO
+            m[x] = value * present
+            seen[x] += m[x]
+            there[x] += present
+    for x in range(w):
+        share[x] = seen[x] / max(there[x], ONE)
+
+
+@compiled
+def look(  # type: ignore[no-untyped-def]
+    start,
+    stop,
+    pictures,
+    width,
+    reference,
+    steps,
+    sectors,
+    margin,
+    candidates,
+    base,
+    squarings,
+    gains,
+    least,
+    out,
+):
+    """Votes at candidates (n, h, w), weighted by the masks of a base disparity (h, w).
+
+    Into out (h, w, n * 6 + 1): for each candidate the mean over all views, then the least over a
+    half-plane, each for every gain; last the mean mask. Eq. 5 to 8, gathered by sector.
+    """
+    n, count_views = len(candidates), len(pictures)
+    w = base.shape[1]
+    for y in range(start, stop):
+        mask, share, r = np.empty((count_views, w), F), np.empty(w, F), np.empty(w, F)
+        votes, count = np.empty((3, 8, w), F), np.empty((8, w), F)
+        full, half = np.empty((3, w), F), np.empty((3, w), F)
+        _masks(pictures, width, reference, y, steps, margin, base[y], squarings, mask, share)
+        out[y, :, 6 * n] = share
+        for i in range(n):
+            votes[:] = ZERO
+            count[:] = ZERO
+            for k in range(count_views):
+                su, sv = steps[k, 0], steps[k, 1]
+                here = candidates[i, y]
+                _differences_at(pictures[k], width, reference, y, su, sv, margin, here, r)
+                z = sectors[k]
+                _vote(r, mask[k], gains, count[z], votes[:, z])
+            _means(votes, count, least, full, half)
+            for g in range(3):
+                for x in range(w):
+                    out[y, x, 6 * i + g] = full[g, x]
+                    out[y, x, 6 * i + 3 + g] = half[g, x]
+
+
+@compiled
+def _cubic(t, weight, derivative):  # type: ignore[no-untyped-def]
+    """Weights of four neighbours at a fraction t in [0, 1], and their derivatives."""
+    weight[0] = t * (F(-0.5) + t * (ONE - HALF * t))
+    weight[1] = ONE + t * t * (F(-2.5) + F(1.5) * t)
+    weight[2] = t * (HALF + t * (F(2) - F(1.5) * t))
+    weight[3] = t * t * (F(-0.5) + HALF * t)
+    derivative[0] = F(-0.5) + t * (F(2) - F(1.5) * t)
+    derivative[1] = t * (F(-5) + F(4.5) * t)
+    derivative[2] = HALF + t * (F(4) - F(4.5) * t)
+    derivative[3] = t * (F(-1) + F(1.5) * t)
+
+
+@compiled
+def misfit(  # type: ignore[no-untyped-def]
+    start, stop, pictures, width, reference, steps, margin, disparity, tolerance, slope, curvature
+):
+    """Half the first and second derivative (h, w) of the views' squared misfit, by disparity."""
+    channels, size = pictures.shape[1:]
+    height = size // width
+    w = disparity.shape[1]
+    for y in range(start, stop):
+        wy, dy, wx, dx = np.empty(4, F), np.empty(4, F), np.empty(4, F), np.empty(4, F)
+        slope[y] = ZERO
+        curvature[y] = ZERO
+        for k in range(len(pictures)):
+            su, sv = steps[k, 0], steps[k, 1]
+            for x in range(w):
+                py = F(y + margin) + su * disparity[y, x]
+                px = F(x + margin) + sv * disparity[y, x]
+                if py < ONE or py >= F(height - 2) or px < ONE or px >= F(width - 2):
+                    continue
+                y0, x0 = int(py), int(px)
+                _cubic(py - F(y0), wy, dy)
+                _cubic(px - F(x0), wx, dx)
+                corner = (y0 - 1) * width + x0 - 1
+                for c in range(channels):
+                    p = pictures[k, c]
+                    value, change = ZERO, ZERO
+                    for i in range(4):
+                        j = corner + i * width
+                        a, b, e, f = p[j], p[j + 1], p[j + 2], p[j + 3]
+                        along = wx[0] * a + wx[1] * b + wx[2] * e + wx[3] * f
+                        across = dx[0] * a + dx[1] * b + dx[2] * e + dx[3] * f
+                        value += wy[i] * along
+                        change += su * dy[i] * along + sv * wy[i] * across
+                    r = value - reference[c, y, x]
+                    if abs(r) < ONE:
+                        weight = ONE / (ONE + (r / tolerance) ** 2)
+                        slope[y, x] += weight * change * r
+                        curvature[y, x] += weight * change * change

@@ -1,0 +1,123 @@
+"""The evidence in plain tensor operations, for any device; `kernels.py` is quicker on a CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from oaccdepth.evidence.views import HALF_PLANE, SECTORS, Views
+
+PRESENT = 4.0  # summed colour differences from here on come from a sample that is not there
+ROUNDING = 1e-3  # px beyond the frame that are rounding
+
+
+def differences(views: Views, disparity: Tensor) -> Tensor:
+    """Summed colour difference of each view's sample to the reference pixel: (k, h, w).
+
+    At a disparity (h, w) of each pixel's own, or a single number; bilinear. PRESENT or more where
+    there is no sample.
+    """
+    height, width = views.pictures.shape[-2:]
+    h, w = views.size
+    like = views.reference
+    rows = torch.arange(h, device=like.device).to(like)[:, None] + views.margin
+    columns = torch.arange(w, device=like.device).to(like) + views.margin
+    steps = views.steps.to(like)[:, :, None, None]
+    y = (rows + steps[:, 0] * disparity).expand(-1, h, w)
+    x = (columns + steps[:, 1] * disparity).expand(-1, h, w)
+    inside = (y >= -ROUNDING) & (y <= height - 1 + ROUNDING)
+    inside &= (x >= -ROUNDING) & (x <= width - 1 + ROUNDING)
+    y0, x0 = y.floor().clamp(0, height - 2), x.floor().clamp(0, width - 2)
+    fy, fx = snap(y - y0), snap(x - x0)
+    index = (y0 * width + x0).long().flatten(1)[:, None]  # (k, 1, h*w)
+    flat = views.pictures.flatten(2)  # (k, c, h'*w')
+    corners = {0: (1 - fy) * (1 - fx), 1: (1 - fy) * fx, width: fy * (1 - fx), width + 1: fy * fx}
+    sample = torch.zeros_like(views.reference).expand(len(flat), -1, h, w)
+    for offset, weight in corners.items():
+        part = _pick(flat, index + offset, h, w) * weight[:, None]
+        sample = sample + torch.where(weight[:, None] > 0, part, 0.0)
+    total = (sample - views.compared).abs().sum(1)
+    return torch.where(inside, total, PRESENT)
+
+
+def snap(fraction: Tensor) -> Tensor:
+    """A fraction in [0, 1]; none where it is only rounding: then the next pixel is not asked."""
+    fraction = fraction.clamp(0, 1)
+    return torch.where(fraction < 2 * ROUNDING, 0.0, fraction)
+
+
+def _pick(flat: Tensor, index: Tensor, h: int, w: int) -> Tensor:
+    channels = flat.shape[1]
+    return flat.gather(2, index.expand(-1, channels, -1)).view(-1, channels, h, w)
+
+
+def average(votes: Tensor, weight: Tensor, views: Views) -> tuple[Tensor, Tensor]:
+    """Mean of votes (g, k, h, w) over all views, and the least of a half-plane: (g, h, w) each."""
+    belongs = F.one_hot(views.sectors, SECTORS).to(votes)  # (k, z)
+    total = torch.einsum("gkhw,kz->gzhw", votes * weight, belongs)
+    count = torch.einsum("khw,kz->zhw", weight, belongs)
+    windows = torch.stack([torch.arange(z, z + HALF_PLANE) % SECTORS for z in range(SECTORS)])
+    half_count = count[windows].sum(1)
+    half = total[:, windows].sum(2) / half_count.clamp(min=1e-6)
+    half = torch.where(half_count >= views.least_views, half, 2.0).amin(1)
+    everything = count.sum(0)
+    full = torch.where(everything >= 1e-3, total.sum(1) / everything.clamp(min=1e-3), 0.0)
+    return full, torch.where(half > 1.5, full, half)
+
+
+def vote(difference: Tensor, gains: Sequence[float], channels: int) -> Tensor:
+    """Saturating votes against a disparity (g, k, h, w): full at a mean difference of 1 / gain."""
+    return torch.stack([(difference * (gain / channels)).clamp(max=1) for gain in gains])
+
+
+def sweep(views: Views, levels: Tensor, gains: Sequence[float]) -> tuple[Tensor, Tensor]:
+    """Votes at every level: (l, 2*gains, h, w) uint8, and their mixed means (gains, h, w, l)."""
+    channels = len(views.reference)
+    found = []
+    for level in levels:
+        difference = differences(views, level)
+        present = (difference < PRESENT).to(difference)
+        found.append(torch.cat(average(vote(difference, gains, channels), present, views)))
+    votes = torch.stack(found)  # (l, 2*gains, h, w)
+    full, half = votes.chunk(2, 1)
+    mixed = ((full + half) / 2).permute(1, 2, 3, 0)
+    return as_bytes(votes), as_bytes(mixed)
+
+
+def as_bytes(votes: Tensor) -> Tensor:
+    """Votes in [0, 1] as uint8."""
+    return (votes * 255 + 0.5).to(torch.uint8)
+
+
+def masks_at(views: Views, disparity: Tensor, squarings: int) -> Tensor:
+    """How far each view sees what the reference sees (k, h, w), by Eq. 8; 0 where nothing is.
+
+    All ones if squarings is negative.
+    """
+    difference = differences(views, disparity)
+    mask = (1 - difference / len(views.reference)).clamp(min=0)
+    for _ in range(squarings):
+        mask = mask.square()
+    if squarings < 0:
+        mask = torch.ones_like(mask)
+    return torch.where(difference < PRESENT, mask, 0.0)
+
+
+def look(
+    views: Views, candidates: Tensor, base: Tensor, squarings: int, gains: Sequence[float]
+) -> Tensor:
+    """Votes at candidates (n, h, w), weighted by the masks of a base disparity: (n*2*g + 1, h, w).
+
+    The last channel is the mean mask.
+    """
+    there = (differences(views, base) < PRESENT).sum(0)
+    mask = masks_at(views, base, squarings)
+    channels: list[Tensor] = []
+    for candidate in candidates:
+        difference = differences(views, candidate)
+        weight = torch.where(difference < PRESENT, mask, 0.0)
+        channels += average(vote(difference, gains, len(views.reference)), weight, views)
+    return torch.cat([*channels, (mask.sum(0) / there.clamp(min=1))[None]])

@@ -1,0 +1,81 @@
+"""A set of views around a reference view: where each camera stood, and in which sector that is.
+
+No grid: cameras may be missing, irregular or fractional steps apart. What is asked of a view is
+only in which direction from the reference it lies, and how far.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+ABSENT = 1e6  # stands where there is no picture; pictures are in [0, 1]
+SECTORS = 8  # of 45 degrees, the first around the camera row to the left
+HALF_PLANE = 4  # sectors in a row that an occluding edge leaves open
+LEAST_SHARE = 0.1  # of all views, which a half-plane must have to be heard
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    """Pictures beside the reference, with a margin around what is asked about.
+
+    A point of the reference at (y, x) with disparity d is at (y, x) + margin + d * step of a view.
+    """
+
+    pictures: Tensor  # (k, c, h + 2*margin, w + 2*margin) in [0, 1], or ABSENT
+    reference: Tensor  # (c, h, w) in [0, 1], or ABSENT
+    steps: Tensor  # (k, 2): rows and columns that a disparity of 1 px moves the sample by
+    margin: int = 0
+
+    @property
+    def sectors(self) -> Tensor:
+        """Number of each view's sector (k)."""
+        return sectors_of(self.steps)
+
+    @property
+    def least_views(self) -> float:
+        """How many views a half-plane needs to be heard."""
+        return max(1.0, LEAST_SHARE * len(self.pictures))
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width of the reference [px]."""
+        return self.reference.shape[-2], self.reference.shape[-1]
+
+    @property
+    def compared(self) -> Tensor:
+        """The reference, for comparisons: where it is absent nothing matches, not even ABSENT."""
+        return torch.where(self.reference > 1, 2 * ABSENT, self.reference).contiguous()
+
+    def to(self, device: torch.device) -> Views:
+        """The same on a device."""
+        pictures, reference = self.pictures.to(device), self.reference.to(device)
+        return Views(pictures, reference, self.steps.to(device), self.margin)
+
+    def only(self, chosen: Tensor) -> Views:
+        """Some of the views."""
+        return Views(self.pictures[chosen], self.reference, self.steps[chosen], self.margin)
+
+
+def sectors_of(steps: Tensor) -> Tensor:
+    """Sector of each direction (k, 2) to (k); views on an axis lie in the middle of theirs."""
+    angle = torch.atan2(-steps[:, 0], -steps[:, 1])
+    turn = (angle + torch.pi) / (2 * torch.pi) * SECTORS
+    return torch.floor(turn + 0.5 + 1e-4).long() % SECTORS
+
+
+def thin_out(steps: Tensor, most: int) -> Tensor:
+    """Numbers of at most this many views, spread over the aperture: the farthest from each other.
+
+    Starting with the outermost; each next one is the farthest from all that are chosen.
+    """
+    if len(steps) <= most:
+        return torch.arange(len(steps))
+    chosen = [int(steps.norm(dim=1).argmax())]
+    distance = torch.full((len(steps),), torch.inf)
+    while len(chosen) < most:
+        distance = distance.minimum((steps - steps[chosen[-1]]).norm(dim=1))
+        chosen.append(int(distance.argmax()))
+    return torch.tensor(sorted(chosen))

@@ -1,0 +1,127 @@
+"""Levels, blocks, tiles and masks: how a light field is laid out for the fast network."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference
+import torch
+from conftest import scene_between
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oaccdepth import evidence
+from oaccdepth.estimation import blocks
+from oaccdepth.estimation.blocks import Wanted, cut_blocks, cut_views, in_tiles, plan_levels
+from oaccdepth.estimation.inference import estimate
+from oaccdepth.evidence.views import ABSENT
+from oaccdepth.lightfield import LightField
+from oaccdepth.networks.fast import FastConfig, FastNet
+from oaccdepth.options import EstimateOptions
+
+CPU = torch.device("cpu")
+LEVELS = torch.tensor([-1.0, -0.5, 0.5, 1.25])
+
+
+@pytest.fixture(scope="module")
+def untrained():
+    torch.manual_seed(0)
+    return FastNet(FastConfig(channels=(16,) * 4, refine_channels=(16,) * 3)).eval()
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """3x3 views of 64x400 px."""
+    return scene_between(-1.0, 1.2, size=(64, 400), grid=(3, 3))
+
+
+def wanted(light_field, **others):
+    return Wanted(LEVELS, 3, 64, light_field.reference_view, **others)
+
+
+@given(
+    low=st.floats(-40, 40), width=st.floats(0, 60), step=st.sampled_from((0.0625, 0.25, 0.3, 1.0))
+)
+def test_levels_cover_every_range(low, width, step):
+    levels = plan_levels(low, low + width, step).double()
+    assert levels[0] <= low + 1e-4 and levels[-1] >= low + width - 1e-4
+    assert len(levels) % 2 == 0 and len(levels) >= 4
+    np.testing.assert_allclose(levels.diff(), step, atol=1e-4)
+    assert len(levels) <= width / step + 6  # and not much more
+    assert float(levels[0] / (2 * step)) == pytest.approx(round(float(levels[0] / (2 * step))))
+
+
+def test_blocks_are_as_large_as_their_levels_allow():
+    views = np.broadcast_to(np.uint8(0), (3, 3, 2000, 900, 3))
+    few, many = (cut_blocks(LightField(views), count) for count in (34, 340))
+    assert len(few) == 2 and len(many) > 8
+    for found, count in ((few, 34), (many, 340)):
+        kept = sum(
+            (y.stop - y.start) * (x.stop - x.start) for y, x in (block.kept for block in found)
+        )
+        assert kept == 2000 * 900
+        largest = max((y.stop - y.start) * (x.stop - x.start) for y, x in (b.kept for b in found))
+        assert largest * count <= blocks.BLOCK_VOTES
+
+
+def test_a_region_has_the_evidence_of_the_whole(wide):
+    """Votes do not depend on where a block was cut: steps, margins and corners fit together."""
+    light_field = wide.light_field
+    whole = cut_views(light_field, wanted(light_field), (slice(0, 64), slice(0, 400)), CPU)
+    part = cut_views(light_field, wanted(light_field), (slice(16, 48), slice(200, 264)), CPU)
+    assert whole.margin == 0 and part.margin > 0
+    votes = [evidence.sweep(views, LEVELS)[:, :12].int() for views in (whole, part)]
+    difference = (votes[0][..., 16:48, 200:264] - votes[1]).abs()
+    assert difference.max() <= 1
+
+
+def test_pictures_are_filled_up_to_a_multiple_of_8():
+    views = np.full((3, 3, 20, 30, 1), 255, np.uint8)
+    found = cut_views(LightField(views), Wanted(LEVELS, 1, 64, (1, 1)), np.s_[0:24, 0:32], CPU)
+    assert found.size == (24, 32) and found.pictures.shape == (8, 1, 24, 32)
+    assert (found.reference[:, :20, :30] == 1).all()
+    assert (found.reference[:, 20:] == ABSENT).all() and (found.reference[..., 30:] == ABSENT).all()
+
+
+def test_another_reference_view_is_in_the_middle_of_its_own_steps(wide):
+    light_field = wide.light_field
+    found = cut_views(light_field, Wanted(LEVELS, 1, 64, (0, 2)), np.s_[0:64, 0:400], CPU)
+    assert found.steps.min(0).values.tolist() == [-2, 0]  # cameras further down and to the left
+    assert found.steps.max(0).values.tolist() == [0, 2]
+    own = torch.from_numpy(light_field.views[0, 2]).permute(2, 0, 1)
+    torch.testing.assert_close(found.reference, own)
+
+
+def test_steps_see_every_tile_with_its_surroundings():
+    """A step that looks 64 px far, in tiles, is the step over the whole."""
+    far = torch.nn.AvgPool2d((1, 129), 1, (0, 64), count_include_pad=False)
+    x = torch.rand(1, 2, 8, 300)
+    tiled = in_tiles(48, (8, 300))(lambda part: (far(part), part), x)
+    torch.testing.assert_close(tiled[0], far(x))
+    assert torch.equal(tiled[1], x)
+
+
+def test_blocks_hardly_matter(wide, untrained, monkeypatch):
+    options = EstimateOptions(disparity_range=(-1.2, 1.4), iterations=2)
+    whole = estimate(wide.light_field, options, network=untrained)
+    monkeypatch.setattr(blocks, "BLOCK_VOTES", 14 * 128 * 128)
+    assert len(cut_blocks(wide.light_field, 14)) == 4
+    parts = estimate(wide.light_field, options, network=untrained)
+    difference = np.abs(parts.disparity - whole.disparity)
+    assert np.mean(difference > 0.01) < 0.01
+    assert parts.confidence.shape == whole.confidence.shape
+
+
+def test_masks_are_literal_ones(scene, untrained):
+    valid = np.ones((9, 9), bool)
+    valid[2, 3] = False
+    light_field = LightField(scene.light_field.views, valid=valid)
+    options = EstimateOptions(disparity_range=(-1.5, 1.6), keep_masks=True, iterations=1)
+    result = estimate(light_field, options, network=untrained)
+    assert not result.masks[2, 3].any() and (result.masks[4, 4] == 1).all()
+    pictures = scene.light_field.views.astype(np.float64).transpose(0, 1, 4, 2, 3)
+    for (u, v), (y, x) in (((0, 0), (20, 30)), ((8, 3), (10, 50)), ((4, 5), (0, 63))):
+        expected, _ = reference.masks_at(
+            [pictures[u, v]], pictures[4, 4], [(4 - u, 4 - v)], 0, y, x, result.disparity[y, x], 8
+        )
+        assert result.masks[u, v, y, x] == pytest.approx(expected[0], abs=1e-3)

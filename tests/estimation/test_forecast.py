@@ -1,0 +1,86 @@
+"""What `info` foresees: cheap to find, and close to what an estimate takes."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+import torch
+from conftest import scene_between
+
+from oaccdepth.estimation import forecast
+from oaccdepth.estimation.disparity_range import Coverage
+from oaccdepth.estimation.inference import LoadedWeights, estimate
+from oaccdepth.lightfield import LightField
+from oaccdepth.networks.fast import FastNet
+from oaccdepth.networks.paper import OACCNet
+from oaccdepth.options import EstimateOptions
+
+USUAL = Coverage((-4.0, 4.0), "option", (0,))
+
+
+@pytest.fixture(scope="module")
+def untrained():
+    torch.manual_seed(0)
+    return LoadedWeights(FastNet().eval())
+
+
+def blank(side, grid=(9, 9)):
+    """Views that take no memory themselves."""
+    return LightField(np.broadcast_to(np.uint8(0), (*grid, side, side, 3)))
+
+
+def test_foreseeing_costs_a_fraction_of_estimating(untrained):
+    """By the processor's time, which a busy machine does not change much."""
+    light_field = scene_between(-1.0, 1.5, size=(160, 176), grid=(5, 5)).light_field
+    options = EstimateOptions(disparity_range=(-1.5, 2.0))
+    forecast.plan(light_field, options, network=untrained)  # kernels are compiled
+    times = []
+    for work in (forecast.plan, estimate):
+        started = time.process_time()
+        work(light_field, options, network=untrained)
+        times.append(time.process_time() - started)
+    assert times[0] < 0.4 * times[1]
+
+
+def test_a_plan(scene, untrained):
+    plan = forecast.plan(scene.light_field, network=untrained)
+    assert plan.seconds > 0
+    assert plan.memory_bytes > scene.light_field.views.nbytes
+    assert plan.coverage.source == "estimated"
+
+
+def test_the_middle_of_pictures_without_corners(untrained):
+    """What is timed may hold none of what is valid."""
+    valid = np.ones((3, 3, 64, 64), bool)
+    valid[:, :, 8:56, 8:56] = False
+    views = np.random.default_rng(0).integers(0, 256, (3, 3, 64, 64, 3), dtype=np.uint8)
+    options = EstimateOptions(disparity_range=(-1.0, 1.0))
+    assert forecast.plan(LightField(views, valid=valid), options, network=untrained).seconds > 0
+
+
+def test_work_counts_what_tiles_and_blocks_overlap(untrained):
+    options = EstimateOptions()
+    assert forecast.work_px(blank(512), options, untrained, USUAL) == 512 * 512
+    tiled = forecast.work_px(blank(512), EstimateOptions(tile=256), untrained, USUAL)
+    assert tiled == (2 * (256 + 64)) ** 2
+    wide = Coverage((-30.0, 30.0), "option", (-26, -13, 0, 13, 26))
+    assert forecast.work_px(blank(512), options, untrained, wide) > 512 * 512
+    paper = LoadedWeights(OACCNet().eval())
+    swept = forecast.work_px(blank(256), options, paper, wide)
+    assert swept == 5 * forecast.work_px(blank(256), options, paper, USUAL)
+    converted = LoadedWeights(paper.network, compat="authors")
+    assert forecast.work_px(blank(130), options, converted, USUAL) == 9 * 128 * 128
+
+
+def test_memory_is_bounded(untrained):
+    """Larger pictures take more blocks, not larger ones; smaller tiles take less."""
+    foresee = [
+        forecast.foresee_memory(blank(side), EstimateOptions(), untrained, USUAL)
+        - blank(side).views.nbytes
+        for side in (512, 2048, 4096)
+    ]
+    assert foresee[0] < foresee[1] < foresee[2] < foresee[1] + 4096**2 * 200
+    small = forecast.foresee_memory(blank(512), EstimateOptions(tile=128), untrained, USUAL)
+    assert small < forecast.foresee_memory(blank(512), EstimateOptions(), untrained, USUAL)

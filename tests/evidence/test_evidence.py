@@ -1,0 +1,152 @@
+"""Votes by sector: fused loops, tensor operations and a literal version say the same."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import reference
+import torch
+
+from oaccdepth import evidence
+from oaccdepth.evidence import plain
+from oaccdepth.evidence.views import ABSENT, Views
+
+SIZE = (11, 14)
+LEVELS = torch.tensor([-1.5, -0.75, 0.0, 0.3, 1.0, 2.0])
+
+
+def grid(rows, columns):
+    """Steps of all views of a grid but the centre."""
+    places = itertools.product(range(rows), range(columns))
+    steps = [(rows // 2 - u, columns // 2 - v) for u, v in places]
+    return [step for step in steps if step != (0, 0)]
+
+
+CROSS = [(0, 1), (0, 2), (0, -1), (0, -2), (1, 0), (2, 0), (-1, 0), (-2, 0)]
+IRREGULAR = [(0.3, 1.1), (-0.7, 0.45), (1.25, -0.5), (-1.6, -1.2), (0.0, -2.05)]
+ARRAYS = {
+    "3x3": grid(3, 3),
+    "1x5": grid(1, 5),
+    "5x1": grid(5, 1),
+    "cross": CROSS,
+    "irregular": IRREGULAR,
+    "one view": [(0, 1)],
+}
+
+
+def make_views(name, margin, channels, absent=False):
+    """Smooth random pictures; some of their pixels may be absent."""
+    rng = np.random.default_rng(len(name) + margin + channels)
+    steps = np.array(ARRAYS[name], np.float32)
+    shape = (len(steps), channels, SIZE[0] + 2 * margin, SIZE[1] + 2 * margin)
+    pictures = (0.5 + 0.02 * rng.standard_normal(shape)).clip(0, 1).astype(np.float32)
+    middle = (0.5 + 0.02 * rng.standard_normal((channels, *SIZE))).clip(0, 1).astype(np.float32)
+    if absent:
+        pictures[0, :, 2:6, 3:8] = ABSENT
+        pictures[-1] = ABSENT
+        middle[:, 7:9, 9:] = ABSENT
+    return Views(*map(torch.from_numpy, (pictures, middle, steps)), margin)
+
+
+CASES = [
+    ("3x3", 0, 3, False),
+    ("3x3", 2, 1, True),
+    ("1x5", 0, 3, True),
+    ("5x1", 3, 3, False),
+    ("cross", 0, 1, False),
+    ("irregular", 0, 3, True),
+    ("irregular", 4, 1, False),
+    ("one view", 0, 3, False),
+]
+IDS = [
+    f"{name} margin {margin} {'RGB' if channels == 3 else 'grey'}{' absent' * absent}"
+    for name, margin, channels, absent in CASES
+]
+
+
+@pytest.fixture(params=CASES, ids=IDS)
+def views(request):
+    return make_views(*request.param)
+
+
+def pixels(count=14):
+    """Corners and some others."""
+    rng = np.random.default_rng(1)
+    corners = list(itertools.product((0, SIZE[0] - 1), (0, SIZE[1] - 1)))
+    inner = zip(rng.integers(SIZE[0], size=count), rng.integers(SIZE[1], size=count), strict=True)
+    return [*corners, (8, 12), *((int(y), int(x)) for y, x in inner)]
+
+
+def arrays(views):
+    """What the literal version takes."""
+    return (
+        views.pictures.double().numpy(),
+        views.reference.double().numpy(),
+        views.steps.double().tolist(),
+        views.margin,
+    )
+
+
+def test_a_sweep(views):
+    fused, plainly = (torch.zeros(len(LEVELS) // 2, *SIZE, 18, dtype=torch.uint8) for _ in range(2))
+    costs = evidence.fused_sweep(views, LEVELS, fused)
+    assert (costs.int() - evidence.plain_sweep(views, LEVELS, plainly).int()).abs().max() <= 1
+    assert (fused.int() - plainly.int()).abs().max() <= 1
+    for (y, x), (number, level) in itertools.product(pixels(), enumerate(LEVELS.tolist())):
+        for g, gain in enumerate(evidence.GAINS):
+            full, half = reference.evidence_at(*arrays(views), y, x, level, gain)
+            found = fused[number // 2, y, x].view(9, 2)[:, number % 2]
+            expected = [255 * full, 255 * half]
+            assert [int(found[g]), int(found[3 + g])] == pytest.approx(expected, abs=0.51)
+            assert int(costs[g, y, x, number]) == pytest.approx(sum(expected) / 2, abs=0.51)
+
+
+@pytest.mark.parametrize(("squarings", "q"), [(3, 8), (-1, 0)], ids=["masks", "no masks"])
+def test_a_closer_look(views, squarings, q):
+    rng = np.random.default_rng(3)
+    candidates = torch.from_numpy(rng.uniform(-2, 2, (3, *SIZE)).astype(np.float32))
+    base = candidates[1]
+    fused = evidence.look(views, candidates, base, squarings)
+    plainly = plain.look(views, candidates, base, squarings, evidence.GAINS)
+    torch.testing.assert_close(fused, plainly, atol=1e-3, rtol=0)
+    for y, x in pixels():
+        masks, share = reference.masks_at(*arrays(views), y, x, float(base[y, x]), q)
+        assert float(fused[18, y, x]) == pytest.approx(share, abs=1e-4)
+        for n, (g, gain) in itertools.product(range(3), enumerate(evidence.GAINS)):
+            at = float(candidates[n, y, x])
+            expected = reference.evidence_at(*arrays(views), y, x, at, gain, masks)
+            found = [float(fused[6 * n + g, y, x]), float(fused[6 * n + 3 + g, y, x])]
+            assert found == pytest.approx(expected, abs=1e-3)
+
+
+def test_votes_of_what_matches_are_none():
+    """At the true disparity of a plane nothing speaks against it, at any other something does."""
+    picture = torch.rand(1, 20, 40, generator=torch.Generator().manual_seed(0))
+    shifts = [-2, -1, 1, 2]
+    pictures = torch.stack([torch.roll(picture, 2 * step, 2) for step in shifts])
+    steps = torch.tensor([(0, step) for step in shifts], dtype=torch.float32)
+    volume = evidence.sweep(Views(pictures, picture, steps), torch.tensor([1.0, 2.0, 3.0, 4.0]))
+    inner = volume[..., 8:-8].view(2, 9, 2, 20, 24)
+    assert (inner[0, :, 1] == 0).all()  # level 2.0
+    assert (inner[0, :6, 0].float().mean((1, 2)) > 60).all()
+    assert (inner[1, 6:] > 0).float().mean() > 0.9  # aggregated: what exceeds the best
+
+
+def test_where_nothing_is_there_nothing_is_said():
+    views = make_views("3x3", 0, 3)
+    nothing = Views(torch.full_like(views.pictures, ABSENT), views.reference, views.steps)
+    volume = evidence.sweep(nothing, LEVELS)
+    assert not volume.any()
+
+
+def test_an_occluder_on_one_side_leaves_the_other_half_plane():
+    """The views to the left see something else; the least mean over a half-plane is still 0."""
+    steps = torch.tensor(grid(3, 3), dtype=torch.float32)
+    pictures = torch.full((8, 1, 6, 6), 0.5)
+    pictures[steps[:, 1] > 0] = 1.0
+    volume = evidence.sweep(Views(pictures, torch.full((1, 6, 6), 0.5), steps), LEVELS[2:4])
+    found = volume.view(1, 9, 2, 6, 6)[0, :, 0, 2, 2]  # at disparity 0
+    assert found[:3].tolist() == [96, 96, 96]  # 3 of 8 views
+    assert found[3:6].tolist() == [0, 0, 0]

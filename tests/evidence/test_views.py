@@ -1,0 +1,60 @@
+"""Cameras in sectors around the reference, and fewer of them spread over the aperture."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import reference
+import torch
+
+from oaccdepth.evidence.views import Views, sectors_of, thin_out
+
+
+def steps_of(grid):
+    """Steps (k, 2) of all views but the centre."""
+    rows, columns = grid
+    places = [
+        (rows // 2 - u, columns // 2 - v) for u, v in itertools.product(range(rows), range(columns))
+    ]
+    return torch.tensor([place for place in places if place != (0, 0)], dtype=torch.float32)
+
+
+def test_views_on_the_axes_lie_in_the_middle_of_their_sectors():
+    # a view to the left of the reference sees points further right: a step of +1 column
+    steps = torch.tensor([[0, 1], [1, 1], [1, 0], [1, -1], [0, -1], [-1, -1], [-1, 0], [-1, 1]])
+    assert sectors_of(steps.float()).tolist() == list(range(8))
+    near = torch.tensor([[0.05, 1], [-0.05, 1], [0.4, 1], [-0.4, 1]])
+    assert sectors_of(near).tolist() == [0] * 4
+
+
+@pytest.mark.parametrize("grid", [(3, 3), (9, 9), (5, 9), (1, 5), (5, 1)])
+def test_sectors_are_those_of_the_literal_version(grid):
+    steps = steps_of(grid)
+    assert sectors_of(steps).tolist() == [reference.sector(step) for step in steps.tolist()]
+
+
+def test_opposite_views_lie_in_opposite_sectors():
+    steps = torch.from_numpy(np.random.default_rng(0).normal(size=(50, 2)).astype(np.float32))
+    assert ((sectors_of(steps) - sectors_of(-steps)) % 8 == 4).all()
+
+
+def test_thinned_out_views_are_spread_over_the_aperture():
+    steps = steps_of((9, 9))
+    assert thin_out(steps, 80).tolist() == list(range(80))
+    chosen = steps[thin_out(steps, 16)]
+    assert len({tuple(step) for step in chosen.tolist()}) == 16
+    assert {4.0, -4.0} <= set(chosen[:, 0].tolist()) & set(chosen[:, 1].tolist())
+    assert set(sectors_of(chosen).tolist()) == set(range(8))
+    between = torch.cdist(chosen, chosen) + 99 * torch.eye(16)
+    assert between.min() >= 2
+    assert torch.cdist(steps, chosen).amin(1).max() < 2.5  # no hole
+
+
+def test_some_of_the_views():
+    views = Views(torch.rand(4, 3, 6, 8), torch.rand(3, 4, 6), torch.rand(4, 2), margin=1)
+    some = views.only(torch.tensor([0, 3]))
+    assert torch.equal(some.pictures, views.pictures[[0, 3]])
+    assert torch.equal(some.steps, views.steps[[0, 3]])
+    assert some.margin == 1 and some.size == views.size == (4, 6)

@@ -1,0 +1,167 @@
+"""What training minimises, against literal versions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from oaccdepth.evidence.views import Views
+from oaccdepth.networks.fast import (
+    EXTRA,
+    OFFSETS,
+    Answer,
+    FastConfig,
+    FastNet,
+    choose_candidates,
+)
+from oaccdepth.networks.paper import OACCNet, OACCNetConfig
+from oaccdepth.training.losses import (
+    BAD,
+    BETTER,
+    FastLoss,
+    PaperLoss,
+    answer_loss,
+    candidate_entropy,
+    level_entropy,
+)
+from oaccdepth.training.patches import GreyBatch
+from oaccdepth.training.pieces import PatchBatch
+
+
+def log_share(scores, position):
+    """Log-probability between the two places around a position."""
+    scores = scores - np.log(np.exp(scores).sum())
+    position = min(max(position, 0), len(scores) - 1)
+    low = min(int(position), len(scores) - 2)
+    return (1 - (position - low)) * scores[low] + (position - low) * scores[low + 1]
+
+
+def test_cross_entropy_over_levels():
+    torch.manual_seed(0)
+    logits, truth = torch.randn(2, 6, 2, 3), 3 * torch.randn(2, 2, 3)
+    levels = torch.stack([torch.arange(6) * 0.25 - 1, torch.arange(6) * 0.5])
+    found = level_entropy(logits, levels, truth)
+    for b, y, x in np.ndindex(2, 2, 3):
+        step = float(levels[b, 1] - levels[b, 0])
+        position = (float(truth[b, y, x]) - float(levels[b, 0])) / step
+        expected = -log_share(logits[b, :, y, x].double().numpy(), position)
+        assert float(found[b, y, x]) == pytest.approx(expected, abs=1e-4)
+
+
+def test_cross_entropy_is_least_at_the_truth():
+    levels = torch.arange(9) - 4.0
+    truth = torch.full((1, 2, 2), 1.25)
+    logits = torch.full((1, 9, 2, 2), -50.0)
+    logits[:, 5], logits[:, 6] = np.log(0.75), np.log(0.25)
+    entropy = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
+    found = level_entropy(logits, levels, truth)
+    torch.testing.assert_close(found, torch.full((1, 2, 2), entropy, dtype=torch.float32))
+    assert (level_entropy(logits.roll(1, 1), levels, truth) > 1).all()
+
+
+def test_cross_entropy_over_candidates():
+    """To the offsets around the truth, or to another surface if that is clearly nearer."""
+    torch.manual_seed(0)
+    step = 0.1
+    candidates = choose_candidates(torch.randn(1, 4, 5), step)
+    logits, truth = torch.randn(1, OFFSETS + EXTRA, 4, 5), torch.randn(1, 4, 5)
+    found = candidate_entropy(logits, candidates, truth, step)
+    others = 0
+    for y, x in np.ndindex(4, 5):
+        scores = logits[0, :, y, x].double().numpy()
+        scores = scores - np.log(np.exp(scores).sum())
+        own, true = float(candidates[0, OFFSETS // 2, y, x]), float(truth[0, y, x])
+        distances = [abs(float(c) - true) for c in candidates[0, OFFSETS:, y, x]]
+        if min(distances) + BETTER < abs(true - own) - step * (OFFSETS // 2):
+            expected = -scores[OFFSETS + int(np.argmin(distances))]
+            others += 1
+        else:
+            position = min(max((true - own) / step + OFFSETS // 2, 0), OFFSETS - 1)
+            low = min(int(position), OFFSETS - 2)
+            part = position - low
+            expected = -((1 - part) * scores[low] + part * scores[low + 1])
+        assert float(found[0, y, x]) == pytest.approx(expected, abs=1e-4)
+    assert 0 < others < 20
+
+
+def test_the_loss_of_an_answer():
+    """Errors count where the truth is known, the certainty where the pixel is valid."""
+    disparity = torch.tensor([[[0.0, 0.5, 9.0]]])
+    truth = torch.tensor([[[0.05, 0.0, 100.0]]])
+    certainty = torch.tensor([[[2.0, 1.0, -1.0]]])
+    answer = Answer(disparity, disparity, disparity[None], certainty)
+    weight, known = torch.full((1, 1, 3), 1 / 3), torch.tensor([[[1 / 3, 1 / 3, 0.0]]])
+    errors = sum(e + 0.1 * e / (e + BAD) for e in (0.05, 0.5)) / 3
+    sure = (np.log1p(np.exp(-2.0)) + np.log1p(np.exp(1.0)) + np.log1p(np.exp(-1.0))) / 3
+    found = answer_loss(answer, truth, weight, known)
+    assert float(found) == pytest.approx(errors + 0.1 * sure, abs=1e-5)
+
+
+@pytest.fixture
+def batch():
+    """Two patches of noise; the truth of half of them is not valid."""
+    torch.manual_seed(0)
+    steps = torch.tensor([(0, 1), (0, -1), (1, 0), (-1, 0)], dtype=torch.float32)
+    views = [Views(torch.rand(4, 3, 56, 56), torch.rand(3, 16, 16), steps, 20) for _ in range(2)]
+    valid = torch.ones(2, 16, 16, dtype=torch.bool)
+    valid[:, :8] = False
+    return PatchBatch(
+        torch.randint(256, (2, 4, 18, 16, 16), dtype=torch.uint8),
+        (torch.arange(8) * 0.25 - 1).expand(2, 8),
+        torch.rand(2, 16, 16),
+        valid,
+        views,
+    )
+
+
+def make_network():
+    torch.manual_seed(0)
+    return FastNet(FastConfig(channels=(16,) * 4, refine_channels=(16,) * 3))
+
+
+def test_pixels_that_are_not_valid_do_not_matter(batch):
+    module = FastLoss(make_network().eval())
+    with torch.no_grad():
+        first, parts = module(batch, 2)
+        batch.truth[:, :8] += 7.0
+        second, _ = module(batch, 2)
+    torch.testing.assert_close(first, second)
+    assert set(parts) == {"l1_first", "l1", "bad"}
+
+
+@pytest.mark.parametrize("part", ["", "first", "refinement"])
+def test_gradients_reach_the_part_that_is_trained(batch, part):
+    network = make_network()
+    passes = 1 if part == "first" else 2
+    module = FastLoss(network, part).train()
+    losses = []
+    optimiser = torch.optim.AdamW(network.parameters(), 3e-3)
+    for _ in range(6):
+        loss, _ = module(batch, passes)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]
+    for name, parameter in network.named_parameters():
+        is_later = name.startswith("refinement")
+        is_trained = {"": True, "first": not is_later, "refinement": is_later}[part]
+        has_gradient = parameter.grad is not None and bool(parameter.grad.abs().sum() > 0)
+        assert has_gradient == is_trained, name
+
+
+def test_the_papers_loss_is_l1_with_the_mask_of_the_truth():
+    torch.manual_seed(0)
+    config = OACCNetConfig(
+        feature_blocks=1, matching_channels=4, cost_channels=8, volume_channels=4
+    )
+    network = OACCNet(config).eval()
+    views, truth = torch.rand(1, 9, 9, 40, 40), torch.rand(1, 8, 8)
+    valid = torch.ones(1, 8, 8, dtype=torch.bool)
+    valid[0, :4] = False
+    loss, parts = PaperLoss(network)(GreyBatch(views, truth, valid), 1)
+    inner = views[..., 16:-16, 16:-16]
+    error = (network(inner, truth, torch.ones_like(inner)) - truth).abs()
+    torch.testing.assert_close(loss, error[0, 4:].mean())
+    assert parts["l1"] == loss
