@@ -46,15 +46,16 @@ def main() -> None:
     scores = {scene: one for folder in folders for scene, one in score(loaded, folder).items()}
     path = WEIGHTS / f"{name}.safetensors"
     checkpoint.save(path, network, {**facts, "scores": json.dumps(scores)})
-    print(
-        path,
-        {kind: sum(one[kind] for one in scores.values()) / len(scores) for kind in one_of(scores)},
-    )
+    write_card(name)
 
 
-def one_of(scores: dict[str, dict[str, float]]) -> list[str]:
-    """Names of the scores."""
-    return list(next(iter(scores.values())))
+def write_card(name: str) -> None:
+    """What the weights say of themselves, between the marks in weights/README.md."""
+    command = [sys.executable, "-m", "oaccdepth", "weights", "card", name]
+    card = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    readme = WEIGHTS / "README.md"
+    marks = re.compile(rf"(?<=weights card {name}` -->\n).*?(?=<!-- /card -->)", re.S)
+    readme.write_text(marks.sub(lambda _: card, readme.read_text(encoding="utf-8")), "utf-8")
 
 
 if __name__ == "__main__":

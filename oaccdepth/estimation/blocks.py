@@ -20,12 +20,14 @@ from oaccdepth.estimation.clock import Clock
 from oaccdepth.estimation.found import Found, FoundPass
 from oaccdepth.estimation.tiles import Region, Tile, overlap, plan_tiles
 from oaccdepth.evidence import plain
-from oaccdepth.evidence.views import ABSENT, Views
+from oaccdepth.evidence.views import ABSENT, Views, thin_out
 from oaccdepth.lightfield import LightField, as_float
 from oaccdepth.networks.fast import ALIGNMENT, RECEPTIVE_MARGIN, Answer, FastNet
 from oaccdepth.progress import ReportProgress
 
 BLOCK_VOTES = 34 * 1152 * 1152  # levels times pixels of a block, at the most
+MEASURED_VIEWS = 8  # to measure the noise on
+LEVEL_MARGIN = 1.0  # px beyond a range that the first pass looks at, to tell a best level
 BLOCK_MARGIN = 96  # px around what is kept of a block: beyond, paths hardly matter
 
 
@@ -42,7 +44,11 @@ class Wanted:
 
 
 def plan_levels(low: float, high: float, step: float) -> Tensor:
-    """Levels that cover a range, in pairs; the even ones are multiples of two steps."""
+    """Levels that cover a range, in pairs; the even ones are multiples of two steps.
+
+    And a margin around it: the first pass tells a best level by the worse ones beside it.
+    """
+    low, high = low - LEVEL_MARGIN, high + LEVEL_MARGIN
     first = math.floor((low - step / 2) / (2 * step))
     last = math.ceil((high + step) / (2 * step))  # the last level is a step below
     return torch.arange(2 * first, 2 * max(last, first + 2)) * step
@@ -210,9 +216,11 @@ class Keeper:
         own = wanted.reference[0] * columns + wanted.reference[1]
         missing = {u * columns + v for u, v in light_field.missing_views}
         others = [k for k in range(len(masks)) if k != own and k not in missing]
+        some = views.only(thin_out(views.steps, MEASURED_VIEWS))
+        tolerance = plain.noise_of(some, answer.disparity[0])
         for index, k in enumerate(others):
             one = views.only(torch.tensor([index]))
-            masks[k] = plain.masks_at(one, answer.disparity[0], squarings)[0]
+            masks[k] = plain.masks_at(one, answer.disparity[0], squarings, tolerance)[0]
         masks[own] = (views.reference[0] <= 1).float()
         known = self.found.passes[number]
         flat = None if known.masks is None else known.masks.flatten(0, 1)

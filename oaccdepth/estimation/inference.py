@@ -23,7 +23,8 @@ from oaccdepth.estimation.device import (
     is_out_of_memory,
 )
 from oaccdepth.estimation.disparity_range import REACH, Coverage, choose_coverage
-from oaccdepth.estimation.found import Found
+from oaccdepth.estimation.exposure import normalise_exposure
+from oaccdepth.estimation.found import Found, FoundPass
 from oaccdepth.estimation.merging import merge_sweeps
 from oaccdepth.estimation.sweeps import GreyViews, sweep_paper
 from oaccdepth.estimation.weights import LoadedWeights, load_network
@@ -40,6 +41,10 @@ log = logging.getLogger(__name__)
 
 SMALLEST_SIDE = 16  # px: below, the hourglass has nothing left at an eighth of the size
 SMALLEST_TILE = 64
+NO_INFORMATION = (
+    "The views say nothing about disparity: no texture, or nothing but noise. "
+    "The map is flat and its confidence 0."
+)
 TILES = {"fast": 576, "paper": 256}  # px on a side: a 512 px picture is one tile for `fast`
 
 
@@ -68,12 +73,17 @@ def estimate(
     clock = Clock(loaded.device)
     with clock.stage("range"):
         coverage = cover(light_field, loaded, options)
+        alike, remark = normalise_exposure(light_field)
     log.info(_intention(loaded, options, coverage))
-    found, notes = with_less_memory(
-        lambda tile: run(light_field, loaded, options, coverage, tile, clock, progress or ignore),
-        loaded,
-        options,
-    )
+    if coverage.source == "none":
+        found, notes = nothing_found(light_field, loaded, options), [NO_INFORMATION]
+    else:
+        found, notes = with_less_memory(
+            lambda tile: run(alike, loaded, options, coverage, tile, clock, progress or ignore),
+            loaded,
+            options,
+        )
+    notes += [remark] if remark else []
     clock.seconds["total"] = time.perf_counter() - started
     made_with = describe(light_field, loaded, options, coverage, clock, notes)
     log.info("Seconds: " + ", ".join(f"{n} {s:.1f}" for n, s in made_with.seconds.items()) + ".")
@@ -119,6 +129,16 @@ def check_size(light_field: LightField, loaded: LoadedWeights) -> None:
             f"{name}: {rows}x{columns} views, but these weights need 3x3 or more. "
             "Use --weights fast."
         )
+
+
+def nothing_found(
+    light_field: LightField, loaded: LoadedWeights, options: EstimateOptions
+) -> Found:
+    """A flat map that nobody should trust: the views say nothing."""
+    passes = options.iterations or loaded.network.config.iterations
+    flat = torch.zeros(light_field.resolution)
+    masks = torch.ones(*light_field.grid, *light_field.resolution) if options.keep_masks else None
+    return Found([FoundPass(flat, masks) for _ in range(passes)], flat)
 
 
 def with_less_memory(
