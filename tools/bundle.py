@@ -8,6 +8,8 @@ replaces the card in weights/README.md.
 """
 
 import json
+import re
+import subprocess
 import sys
 from pathlib import Path
 

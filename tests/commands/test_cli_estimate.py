@@ -167,7 +167,7 @@ def test_a_device_that_is_not_there(run, scene_folder, weights_file, tmp_path, d
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--precision fp8", "--precision fp8: expected fp32, fp16 or bf16."),
+        ("--precision fp8", "--precision fp8: expected auto, fp32, fp16 or bf16."),
         ("--disparity-range 3", "--disparity-range 3: expected MIN:MAX, such as -2:1.5."),
         (
             "--disparity-range 3:-3",
