@@ -296,7 +296,7 @@ class TrainOptions(Declared):
     )
     full_size: float = option(  # the default is the paper's
         0.47,
-        "Share of the patches from DATA at full size; the others are sub-sampled by 2 or 3.",
+        "For `paper`: share of the patches at full size; the others are sub-sampled by 2 or 3.",
         metavar="0..1",
         least=0,
         most=1,

@@ -22,7 +22,7 @@ from oaccdepth.options import EstimateOptions, ReadOptions, TrainOptions, WriteO
             "--colormap parula: expected viridis, cividis, magma, inferno, plasma, turbo or gray.",
         ),
         (lambda: EstimateOptions(tile=8), "--tile 8: expected 16 or more."),
-        (lambda: TrainOptions(synthetic=1.5), "--synthetic 1.5: expected 0 to 1."),
+        (lambda: TrainOptions(more_share=1.5), "--more-share 1.5: expected 0 to 1."),
     ],
 )
 def test_values_are_checked_in_the_api_too(make, message):
