@@ -251,7 +251,9 @@ def test_relative_links_lead_somewhere(path):
 
 
 def test_index_links_every_document():
-    linked = set(re.findall(r"\]\(([\w-]+\.md)", (ROOT / "docs/index.md").read_text(encoding="utf-8")))
+    linked = set(
+        re.findall(r"\]\(([\w-]+\.md)", (ROOT / "docs/index.md").read_text(encoding="utf-8"))
+    )
     there = {path.name for path in (ROOT / "docs").glob("*.md")}
     assert linked == there - {"index.md"}
 

@@ -9,7 +9,7 @@ import pytest
 import oaccdepth
 from oaccdepth import EstimateOptions, WriteOptions, process
 from oaccdepth.disparity import Provenance
-from oaccdepth.errors import UnknownFormat
+from oaccdepth.errors import InvalidOption, UnknownFormat
 
 
 def known(scene):
@@ -91,3 +91,23 @@ def test_nothing_is_left_of_a_failure(scene_folder, tmp_path):
     with pytest.raises(ZeroDivisionError):
         process(scene_folder, tmp_path / "a" / "b", estimate=fail)
     assert not (tmp_path / "a").exists()
+
+
+def test_a_map_of_every_view(scene, scene_folder, tmp_path):
+    estimate, seen = known(scene)
+    done = process(
+        scene_folder, tmp_path / "out", writing=WriteOptions(all_views=True), estimate=estimate
+    )
+    maps = sorted((tmp_path / "out" / "views").iterdir())
+    assert len(maps) == 81 and maps[10].name == "disparity_01_01.pfm"
+    assert [options.reference for options in seen[1:]] == list(np.ndindex(9, 9))
+    assert set(maps) <= set(done.files)
+
+
+def test_the_page_is_about_the_centre_view(scene, scene_folder, tmp_path):
+    estimating = EstimateOptions(reference=(0, 0))
+    with pytest.raises(InvalidOption) as caught:
+        process(
+            scene_folder, tmp_path / "out", estimating=estimating, writing=WriteOptions(view=True)
+        )
+    assert str(caught.value) == "--view: the page is about the centre view. Leave out --reference."
