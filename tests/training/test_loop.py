@@ -19,7 +19,14 @@ from oaccdepth.options import TrainOptions
 from oaccdepth.training.loop import Trainer, train
 
 TINY = TrainOptions(
-    steps=4, batch=1, patch=16, workers=0, validate_steps=0, warm_up=2, checkpoint_minutes=0.0
+    steps=4,
+    batch=1,
+    patch=16,
+    iterations=2,
+    workers=0,
+    validate_steps=0,
+    warm_up=2,
+    checkpoint_minutes=0.0,
 )
 
 
@@ -112,8 +119,9 @@ from trouble import kill_at_write, run_child
 
 data, runs = map(Path, sys.argv[1:])
 options = TrainOptions(
-    steps=1, batch=1, patch=16, workers=0, validate_steps=0, checkpoint_minutes=0.0
+    steps=1, batch=1, patch=16, workers=0, validate_steps=0, checkpoint_minutes=0.0, iterations=1
 )
+train(data, runs / "once", options)  # kernels are there, for all processes to come
 
 
 def killed(moment):
@@ -133,7 +141,8 @@ def test_a_killed_run_goes_on(scene_folder, tmp_path):
     """kill -9 at every write: what is there is whole, and --resume finishes the run."""
     command = [sys.executable, "-c", KILLED_AT_EVERY_WRITE, str(scene_folder), str(tmp_path)]
     paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
+    alone = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    environment = {**os.environ, **alone, "PYTHONPATH": os.pathsep.join(paths)}
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     moments = int(answer.stdout)
     assert moments > 8  # options, state and weights: opened, written, renamed
