@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -42,6 +42,13 @@ InTiles = Callable[..., Any]
 @dataclass(frozen=True)
 class FastConfig:
     """The shape of the network; stored with its weights."""
+
+    BOUNDS: ClassVar[dict[str, tuple[float, float]]] = {
+        "level_step": (0.01, 4),
+        "refine_steps": (0.001, 4),
+        "refine_views": (1, 1000),
+        "squarings": (-1, 8),
+    }
 
     channels: tuple[int, int, int, int] = (16, 32, 48, 64)  # full, half, quarter, eighth resolution
     refine_channels: tuple[int, int, int] = (48, 64, 96)  # full, half, quarter resolution
