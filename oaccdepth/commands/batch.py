@@ -11,21 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from oaccdepth.commands.shared import (
-    AsJson,
-    Open,
-    Output,
-    Quiet,
-    Verbose,
-    bar_on_terminal,
-    configure_logging,
-    echo,
-    open_page,
-    plural,
-    print_json,
-    print_message,
-    tables,
-)
+from oaccdepth.commands import shared
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.options import BatchOptions, EstimateOptions, ReadOptions, WriteOptions
 
@@ -41,12 +27,12 @@ SCORES = {"mse_100": "MSE\nx100", "badpix_0070": "BadPix\n0.07 %"}  # those in t
 @takes(options=BatchOptions, writing=WriteOptions, estimating=EstimateOptions, reading=ReadOptions)
 def batch(
     root: Root,
-    output: Output,
+    output: shared.Output,
     dry_run: DryRun = False,
-    opened: Open = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    opened: shared.Open = False,
+    as_json: shared.AsJson = False,
+    quiet: shared.Quiet = False,
+    verbose: shared.Verbose = False,
     *,
     options: BatchOptions,
     writing: WriteOptions,
@@ -64,7 +50,7 @@ def batch(
       oaccdepth batch scenes -o results
       oaccdepth batch scenes -o results --include 'training/*' --jobs 2
     """
-    configure_logging(quiet, verbose)
+    shared.configure_logging(quiet, verbose)
     writing = replace(writing, view=writing.view or opened)
     groups = (options, reading, estimating, writing)
     if dry_run:
@@ -72,9 +58,9 @@ def batch(
 
         _print_plan(plan_batch(root, output, *groups), as_json)
         for unread, reason in find_unread(root, output):
-            print_message(f"not read: {unread}: {reason}", quiet)
+            shared.print_message(f"not read: {unread}: {reason}", quiet)
         return
-    with bar_on_terminal(quiet) as bar:  # it is there at once; the imports take a second
+    with shared.bar_on_terminal(quiet) as bar:  # it is there at once; the imports take a second
         from oaccdepth.batch import run_batch
         from oaccdepth.batch.report import INDEX_FILE
 
@@ -89,7 +75,7 @@ def batch(
         )
     _print_summary(summary, as_json, quiet)
     if opened:
-        open_page(output / INDEX_FILE)
+        shared.open_page(output / INDEX_FILE)
     if summary.not_reached:
         raise typer.Exit(130)  # stopped with Ctrl-C
     if summary.failed:
@@ -98,12 +84,12 @@ def batch(
 
 def _print_plan(plan: list[tuple[Job, bool]], as_json: bool) -> None:
     if as_json:
-        print_json([{"scene": job.scene, "done": is_done} for job, is_done in plan])
+        shared.print_json([{"scene": job.scene, "done": is_done} for job, is_done in plan])
         return
     for job, is_done in plan:
-        echo(f"{'done ' if is_done else 'to do'}  {job.scene}")
+        shared.echo(f"{'done ' if is_done else 'to do'}  {job.scene}")
     left = sum(not is_done for _, is_done in plan)
-    print_message(f"{plural(len(plan), 'scene')}, {left} to do")
+    shared.print_message(f"{shared.plural(len(plan), 'scene')}, {left} to do")
 
 
 class _Watch:
@@ -135,7 +121,7 @@ class _Watch:
             self._draw()
         if self._bar is None:
             text = f"[{len(self._finished)}/{self._count}] {_tell(record)}"
-            print_message(text, self._quiet)
+            shared.print_message(text, self._quiet)
         else:
             self._bar.lines.pop(record.scene, None)
             if record.status == "failed":
@@ -145,7 +131,7 @@ class _Watch:
         """What is skipped takes no time, so it does not count."""
         if self._bar is not None:
             to_do = max(1, self._count - self._skipped)
-            stage = f"{len(self._finished)} of {plural(self._count, 'scene')}"
+            stage = f"{len(self._finished)} of {shared.plural(self._count, 'scene')}"
             self._bar.report(stage, sum(self._fractions.values()) / to_do)
 
 
@@ -161,7 +147,7 @@ def _tell(record: Record) -> str:
 def _print_summary(summary: Summary, as_json: bool, quiet: bool) -> None:
     if as_json:
         scenes = [asdict(record) for record in summary.records]
-        print_json(
+        shared.print_json(
             {
                 "scenes": scenes,
                 "not_reached": list(summary.not_reached),
@@ -169,16 +155,16 @@ def _print_summary(summary: Summary, as_json: bool, quiet: bool) -> None:
             }
         )
     elif summary.records and not quiet:
-        tables().print(_table(summary.records))
+        shared.tables().print(_table(summary.records))
     for path, reason in summary.not_read:
-        print_message(f"not read: {path}: {reason}", quiet)
+        shared.print_message(f"not read: {path}: {reason}", quiet)
     for record in summary.failed:
-        print_message(f"error: {record.scene}: {record.message}")
+        shared.print_message(f"error: {record.scene}: {record.message}")
     counts = [sum(r.status == status for r in summary.records) for status in ("done", "skipped")]
     text = f"{counts[0]} done, {counts[1]} skipped, {len(summary.failed)} failed"
     if summary.not_reached:
         text += f", {len(summary.not_reached)} not reached: run it again to continue"
-    print_message(text, quiet)
+    shared.print_message(text, quiet)
 
 
 def _table(records: tuple[Record, ...]) -> Table:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from oaccdepth.commands.shared import AsJson, Quiet, plural, print_json, progress_bar, tables
+from oaccdepth.commands import shared
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.options import EstimateOptions
 
@@ -27,8 +27,8 @@ def benchmark(
     size: Annotated[
         int, typer.Option("--size", metavar="PX", min=32, help="Side of the views.")
     ] = 512,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    as_json: shared.AsJson = False,
+    quiet: shared.Quiet = False,
     *,
     estimating: EstimateOptions,
 ) -> None:
@@ -43,23 +43,25 @@ def benchmark(
     from oaccdepth.benchmark import compare_cost_construction, run_benchmark
 
     presets = preset or list(PRESETS)
-    with progress_bar(quiet) as report:
+    with shared.progress_bar(quiet) as report:
         measured = run_benchmark(presets, size, estimating.device, report)
         construction = compare_cost_construction(min(size, 128), estimating.device)
     if as_json:
-        print_json({"benchmarks": [asdict(one) for one in measured], "construction": construction})
+        shared.print_json(
+            {"benchmarks": [asdict(one) for one in measured], "construction": construction}
+        )
     else:
         show(measured, construction)
 
 
 def show(measured: list[Benchmark], construction: dict[str, float]) -> None:
     """Print the tables."""
-    console = tables()
+    console = shared.tables()
     for one in measured:
         rows, columns = one.grid
         console.print(
             f"{one.preset}: {rows}x{columns} views of {one.side}x{one.side} px, {one.device}, "
-            f"{plural(one.threads, 'thread')}, {one.peak_bytes / 2**20:,.0f} MiB, "
+            f"{shared.plural(one.threads, 'thread')}, {one.peak_bytes / 2**20:,.0f} MiB, "
             f"{one.parameters:,} parameters, {one.macs / 1e9:,.0f} GMAC"
         )
         console.print(_stage_table(one))

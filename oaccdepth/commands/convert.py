@@ -7,18 +7,7 @@ from typing import Annotated
 
 import typer
 
-from oaccdepth.commands.shared import (
-    AsJson,
-    Input,
-    Overwrite,
-    Quiet,
-    Verbose,
-    configure_logging,
-    echo,
-    print_json,
-    print_notes,
-    progress_bar,
-)
+from oaccdepth.commands import shared
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.options import ReadOptions
 
@@ -41,13 +30,13 @@ To = Annotated[
 
 @takes(reading=ReadOptions)
 def convert(
-    path: Input,
+    path: shared.Input,
     output: ConvertedTo,
     to: To = None,
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    overwrite: shared.Overwrite = False,
+    as_json: shared.AsJson = False,
+    quiet: shared.Quiet = False,
+    verbose: shared.Verbose = False,
     *,
     reading: ReadOptions,
 ) -> None:
@@ -64,8 +53,8 @@ def convert(
     from oaccdepth.readers import read_ground_truth
     from oaccdepth.writers import scenes
 
-    configure_logging(quiet, verbose)
-    with progress_bar(quiet or as_json) as progress:
+    shared.configure_logging(quiet, verbose)
+    with shared.progress_bar(quiet or as_json) as progress:
         progress("reading", 0.0)
         light_field = read(path, reading)
         truth = read_ground_truth(path, reading)
@@ -74,7 +63,7 @@ def convert(
             light_field, output, to=to, truth=truth, overwrite=overwrite
         )
     if as_json:
-        print_json(
+        shared.print_json(
             {
                 "output": str(output),
                 "format": written,
@@ -86,6 +75,6 @@ def convert(
         return
     rows, columns = light_field.grid
     height, width = light_field.resolution
-    print_notes(light_field.notes, quiet)
+    shared.print_notes(light_field.notes, quiet)
     if not quiet:
-        echo(f"{output}: {written}, {rows}x{columns} views of {width}x{height} px")
+        shared.echo(f"{output}: {written}, {rows}x{columns} views of {width}x{height} px")

@@ -8,19 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oaccdepth.commands.shared import (
-    AsJson,
-    Open,
-    Overwrite,
-    Quiet,
-    Verbose,
-    configure_logging,
-    echo,
-    open_page,
-    print_json,
-    print_notes,
-    progress_bar,
-)
+from oaccdepth.commands import shared
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.options import EstimateOptions, WriteOptions
 from oaccdepth.progress import share
@@ -39,11 +27,11 @@ def demo(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="OUT", help="Folder to write to.")
     ] = FOLDER,
-    overwrite: Overwrite = False,
-    opened: Open = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    overwrite: shared.Overwrite = False,
+    opened: shared.Open = False,
+    as_json: shared.AsJson = False,
+    quiet: shared.Quiet = False,
+    verbose: shared.Verbose = False,
     *,
     estimating: EstimateOptions,
 ) -> None:
@@ -59,10 +47,10 @@ def demo(
     from oaccdepth.rendering import still_life
     from oaccdepth.writers import masks, results, scenes
 
-    configure_logging(quiet, verbose)
+    shared.configure_logging(quiet, verbose)
     writing = WriteOptions(formats=tuple(results.FORMATS), view=True)
     pages = [results.VIEWER_FILE]
-    with progress_bar(quiet) as progress:
+    with shared.progress_bar(quiet) as progress:
         # first of all, or an error would come after the work
         results.prepare(
             output,
@@ -94,14 +82,14 @@ def demo(
             truth=scene.disparity,
             write_beside=write_beside,
         )
-    print_notes(done.notes, quiet)
+    shared.print_notes(done.notes, quiet)
     scores = _score(scene, done.result)
     if as_json:
-        print_json({"output": str(output), **scores})
+        shared.print_json({"output": str(output), **scores})
     elif not quiet:
         _print_result(scores, done.result, output)
     if opened:
-        open_page(output / results.VIEWER_FILE)
+        shared.open_page(output / results.VIEWER_FILE)
 
 
 def _score(scene: RenderedScene, result: DisparityMap) -> dict[str, float]:
@@ -122,7 +110,7 @@ def _score(scene: RenderedScene, result: DisparityMap) -> dict[str, float]:
 def _print_result(scores: dict[str, float], result: DisparityMap, output: Path) -> None:
     made = result.made_with
     height, width = result.disparity.shape
-    echo(
+    shared.echo(
         f"9x9 views of {width}x{height} px, {scores['seconds']:.1f} s on {made.device} "
         f"with weights {made.weights}\n"
         f"\n"

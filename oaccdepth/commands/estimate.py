@@ -8,24 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oaccdepth.commands.shared import (
-    AsJson,
-    Input,
-    Open,
-    Output,
-    Overwrite,
-    Quiet,
-    Verbose,
-    configure_logging,
-    describe,
-    echo,
-    messages,
-    open_page,
-    print_json,
-    print_message,
-    print_notes,
-    progress_bar,
-)
+from oaccdepth.commands import shared
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.options import EstimateOptions, ReadOptions, WriteOptions
 
@@ -35,16 +18,16 @@ if TYPE_CHECKING:
 
 @takes(writing=WriteOptions, estimating=EstimateOptions, reading=ReadOptions)
 def estimate(
-    path: Input,
-    output: Output,
-    overwrite: Overwrite = False,
-    opened: Open = False,
+    path: shared.Input,
+    output: shared.Output,
+    overwrite: shared.Overwrite = False,
+    opened: shared.Open = False,
     preview: Annotated[
         bool, typer.Option("--preview/--no-preview", help="Show a small picture of the result.")
     ] = True,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    as_json: shared.AsJson = False,
+    quiet: shared.Quiet = False,
+    verbose: shared.Verbose = False,
     *,
     writing: WriteOptions,
     estimating: EstimateOptions,
@@ -58,9 +41,9 @@ def estimate(
       oaccdepth estimate scenes/town -o results/town --view
       oaccdepth estimate picture_eslf.png -o results/picture --format ply
     """
-    configure_logging(quiet, verbose)
+    shared.configure_logging(quiet, verbose)
     writing = replace(writing, view=writing.view or opened)
-    with progress_bar(quiet) as progress:  # it is there at once; the imports take a second
+    with shared.progress_bar(quiet) as progress:  # it is there at once; the imports take a second
         from oaccdepth.commands.shared.preview import show_preview
         from oaccdepth.pipeline import process
         from oaccdepth.writers.results import RUN_FILE, VIEWER_FILE
@@ -68,19 +51,19 @@ def estimate(
         done = process(
             path, output, reading, estimating, writing, overwrite=overwrite, progress=progress
         )
-    print_notes(done.notes, quiet)
+    shared.print_notes(done.notes, quiet)
     if preview and not (quiet or as_json):
         show_preview(done.light_field, done.result, writing)
-    print_message(f"{describe(done.light_field)}; {_how_it_went(done.result)}", quiet)
+    shared.print_message(f"{shared.describe(done.light_field)}; {_how_it_went(done.result)}", quiet)
     if as_json:
         content = json.loads((output / RUN_FILE).read_text(encoding="utf-8"))
-        print_json({"written": [str(file) for file in done.files], **content})
+        shared.print_json({"written": [str(file) for file in done.files], **content})
     elif not quiet:
-        echo("\n".join(str(file) for file in done.files))
-        if messages().is_terminal and not writing.view:
-            print_message(f"To explore it in a browser: oaccdepth view {output} --open")
+        shared.echo("\n".join(str(file) for file in done.files))
+        if shared.messages().is_terminal and not writing.view:
+            shared.print_message(f"To explore it in a browser: oaccdepth view {output} --open")
     if opened:
-        open_page(output / VIEWER_FILE)
+        shared.open_page(output / VIEWER_FILE)
 
 
 def _how_it_went(result: DisparityMap) -> str:

@@ -10,15 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from oaccdepth.commands.shared import (
-    AsJson,
-    configure_logging,
-    echo,
-    plural,
-    print_json,
-    print_message,
-    tables,
-)
+from oaccdepth.commands import shared
 from oaccdepth.errors import InvalidOption
 from oaccdepth.evaluation.metrics import BORDER
 
@@ -67,7 +59,7 @@ def evaluate(
     dataset: Dataset = None,
     border: Border = BORDER,
     error_maps: ErrorMaps = None,
-    as_json: AsJson = False,
+    as_json: shared.AsJson = False,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print CSV, with the published methods.")
     ] = False,
@@ -88,7 +80,7 @@ def evaluate(
     """
     from oaccdepth.evaluation import scores
 
-    configure_logging(quiet=False, verbose=False)
+    shared.configure_logging(quiet=False, verbose=False)
     if as_json + as_csv + as_markdown > 1:
         raise InvalidOption("--json, --csv and --markdown: choose one of them.")
     if (ground_truth is None) == (dataset is None):
@@ -102,16 +94,16 @@ def evaluate(
         scored = scores.evaluate_files(prediction, ground_truth, border, error_maps)
 
     if as_json:
-        print_json(scores.as_json(scored, THIS_RESULT))
+        shared.print_json(scores.as_json(scored, THIS_RESULT))
     elif as_csv:
-        echo(scores.as_csv(scored, THIS_RESULT), nl=False)
+        shared.echo(scores.as_csv(scored, THIS_RESULT), nl=False)
     elif as_markdown:
-        echo(scores.as_markdown(scored, THIS_RESULT), nl=False)
+        shared.echo(scores.as_markdown(scored, THIS_RESULT), nl=False)
     else:
         _print_tables(scored)
     _print_what_is_missing(scored)
     if error_maps is not None:
-        print_message(f"error maps: {error_maps}: {LEGEND}")
+        shared.print_message(f"error maps: {error_maps}: {LEGEND}")
     if scored.failed:
         raise typer.Exit(1)
 
@@ -119,7 +111,7 @@ def evaluate(
 def _print_tables(scored: Evaluation) -> None:
     from oaccdepth.evaluation import scores
 
-    console = tables()
+    console = shared.tables()
     table = _table("scene", scores.TITLES)
     for score in scored.scores:
         _add_row(table, score.scene, score.values)
@@ -161,9 +153,11 @@ def _add_row(table: Table, label: str, values: Mapping[str, float | None], style
 def _print_what_is_missing(scored: Evaluation) -> None:
     for score in scored.scores:
         if score.missing:
-            count = plural(score.missing, "pixel")
-            print_message(f"{score.scene}: {count} without a finite prediction, counted as bad.")
+            count = shared.plural(score.missing, "pixel")
+            shared.print_message(
+                f"{score.scene}: {count} without a finite prediction, counted as bad."
+            )
     if scored.without_prediction:
-        print_message(f"no prediction for: {', '.join(scored.without_prediction)}")
+        shared.print_message(f"no prediction for: {', '.join(scored.without_prediction)}")
     if scored.failed:
-        print_message(f"not scored: {', '.join(scored.failed)}")
+        shared.print_message(f"not scored: {', '.join(scored.failed)}")

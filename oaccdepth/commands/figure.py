@@ -8,15 +8,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from oaccdepth.commands.shared import (
-    Overwrite,
-    Quiet,
-    Verbose,
-    configure_logging,
-    echo,
-    print_notes,
-    progress_bar,
-)
+from oaccdepth.commands import shared
 from oaccdepth.commands.shared.looking import (
     LightFieldPath,
     Loading,
@@ -85,9 +77,9 @@ def figure(
     error_range: EndsOfErrors = 0.2,
     animate: Animation = None,
     frames_per_second: FramesPerSecond = 15,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    overwrite: shared.Overwrite = False,
+    quiet: shared.Quiet = False,
+    verbose: shared.Verbose = False,
     *,
     writing: WriteOptions,
     estimating: EstimateOptions,
@@ -101,13 +93,13 @@ def figure(
       oaccdepth figure results/town -o town.pdf --panel view --panel disparity
       oaccdepth figure scenes/town -o town.gif --animate parallax
     """
-    configure_logging(quiet, verbose)
+    shared.configure_logging(quiet, verbose)
     _check_ending(output, animate)
     check_file(output, overwrite)
     if error_range <= 0:
         raise InvalidOption(f"--error-range {error_range}: expected more than 0 px.")
     options = replace(estimating, keep_masks=animate is None, keep_passes=animate is None)
-    with progress_bar(quiet) as progress:
+    with shared.progress_bar(quiet) as progress:
         loading = Loading(path, light_field_path, reading, options, progress)
         if animate:
             notes = _animate(output, loading, animate, writing.value_range, frames_per_second)
@@ -116,9 +108,9 @@ def figure(
             colours = Colours(writing.colormap, writing.value_range, error_range)
             _draw(output, shown, panels, colours, columns, side)
             notes = shown.notes
-    print_notes(notes, quiet)
+    shared.print_notes(notes, quiet)
     if not quiet:
-        echo(str(output))
+        shared.echo(str(output))
 
 
 class Colours(NamedTuple):

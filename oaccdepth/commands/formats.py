@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from oaccdepth.commands.shared import AsJson, print_json, tables
+from oaccdepth.commands import shared
 
 
-def formats(as_json: AsJson = False) -> None:
+def formats(as_json: shared.AsJson = False) -> None:
     """List the light-field formats that can be read and written.
 
     For example:
@@ -23,7 +23,7 @@ def formats(as_json: AsJson = False) -> None:
     refused = [{"format": reader.NAME, "recognised_by": reader.SIGN} for reader in readers.REFUSED]
     written = [{"format": name, "as": text} for name, text in scenes.FORMATS.items()]
     if as_json:
-        print_json({"read": read, "refused": refused, "written": written})
+        shared.print_json({"read": read, "refused": refused, "written": written})
     else:
         _print_table(read, refused, written)
 
@@ -44,4 +44,4 @@ def _print_table(
         table.add_row("refused", row["format"], row["recognised_by"], "")
     for row in written:
         table.add_row("written", row["format"], row["as"], "")
-    tables().print(table)
+    shared.tables().print(table)

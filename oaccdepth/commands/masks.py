@@ -9,22 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oaccdepth.commands.shared import (
-    AsJson,
-    Input,
-    Output,
-    Overwrite,
-    Quiet,
-    Verbose,
-    configure_logging,
-    describe,
-    echo,
-    plural,
-    print_json,
-    print_message,
-    print_notes,
-    progress_bar,
-)
+from oaccdepth.commands import shared
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.errors import InvalidOption
 from oaccdepth.options import EstimateOptions, ReadOptions
@@ -39,9 +24,9 @@ if TYPE_CHECKING:
 
 @takes(estimating=EstimateOptions, reading=ReadOptions)
 def masks(
-    path: Input,
-    output: Output,
-    overwrite: Overwrite = False,
+    path: shared.Input,
+    output: shared.Output,
+    overwrite: shared.Overwrite = False,
     disparity: Annotated[
         Path | None,
         typer.Option(
@@ -53,9 +38,9 @@ def masks(
     all_passes: Annotated[
         bool, typer.Option("--all-passes", help="Write the masks of every pass: pass_1, ...")
     ] = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    as_json: shared.AsJson = False,
+    quiet: shared.Quiet = False,
+    verbose: shared.Verbose = False,
     *,
     estimating: EstimateOptions,
     reading: ReadOptions,
@@ -71,12 +56,12 @@ def masks(
     from oaccdepth.pipeline import read
     from oaccdepth.writers.masks import prepare_masks, write_masks
 
-    configure_logging(quiet, verbose)
+    shared.configure_logging(quiet, verbose)
     if disparity is not None and all_passes:
         raise InvalidOption("--all-passes and --disparity: choose one of them.")
     options = replace(estimating, keep_masks=True, keep_passes=all_passes)
     light_field = read(path, reading)
-    with progress_bar(quiet) as progress:
+    with shared.progress_bar(quiet) as progress:
         prepare_masks(output, light_field.grid, overwrite=overwrite)
         if disparity is not None:
             passes, made_with = _implied(light_field, disparity)
@@ -84,15 +69,15 @@ def masks(
             passes, made_with = _estimated(light_field, options, progress)
         progress("writing", 1.0)
         written = write_masks(passes, output, made_with=made_with, overwrite=overwrite)
-    print_notes((*light_field.notes, *made_with.notes), quiet)
-    print_message(describe(light_field), quiet)
+    shared.print_notes((*light_field.notes, *made_with.notes), quiet)
+    shared.print_message(shared.describe(light_field), quiet)
     if as_json:
         content = json.loads(written[-1].read_text(encoding="utf-8"))
-        print_json({"written": [str(file) for file in written], **content})
+        shared.print_json({"written": [str(file) for file in written], **content})
     elif not quiet:
-        echo(f"{output}: {plural(len(written), 'file')}")
+        shared.echo(f"{output}: {shared.plural(len(written), 'file')}")
         for name, values in passes.items():
-            echo(f"{output / name / 'contact_sheet.png'}: {values.mean():.1%} seen")
+            shared.echo(f"{output / name / 'contact_sheet.png'}: {values.mean():.1%} seen")
 
 
 def _implied(light_field: LightField, path: Path) -> Masks:

@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oaccdepth.commands.shared import (
-    Input,
-    Overwrite,
-    Quiet,
-    Verbose,
-    configure_logging,
-    echo,
-    print_notes,
-)
+from oaccdepth.commands import shared
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.errors import InvalidOption
 from oaccdepth.files.atomic import check_file
@@ -59,14 +51,14 @@ Aperture = Annotated[
 
 @takes(reading=ReadOptions)
 def refocus(
-    path: Input,
+    path: shared.Input,
     output: PictureFile,
     disparity: FocusedDisparity = None,
     all_in_focus: DisparityFile = None,
     aperture: Aperture = None,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    overwrite: shared.Overwrite = False,
+    quiet: shared.Quiet = False,
+    verbose: shared.Verbose = False,
     *,
     reading: ReadOptions,
 ) -> None:
@@ -83,7 +75,7 @@ def refocus(
     from oaccdepth.looking import refocus
     from oaccdepth.writers.pictures import as_bytes, write_png
 
-    configure_logging(quiet, verbose)
+    shared.configure_logging(quiet, verbose)
     if (disparity is None) == (all_in_focus is None):
         raise InvalidOption("give either --disparity PX or --all-in-focus FILE.pfm.")
     if all_in_focus is not None and aperture is not None:
@@ -99,9 +91,9 @@ def refocus(
         assert disparity is not None  # one of the two is there
         picture = refocus.refocus(light_field, disparity, aperture)
     write_png(output, as_bytes(picture if picture.shape[2] == 3 else picture[..., 0]))
-    print_notes(light_field.notes, quiet)
+    shared.print_notes(light_field.notes, quiet)
     if not quiet:
-        echo(str(output))
+        shared.echo(str(output))
 
 
 def _sharpen(light_field: LightField, disparity: FloatArray) -> FloatArray:

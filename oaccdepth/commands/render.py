@@ -7,16 +7,7 @@ from typing import Annotated
 
 import typer
 
-from oaccdepth.commands.shared import (
-    AsJson,
-    Quiet,
-    Verbose,
-    configure_logging,
-    echo,
-    plural,
-    print_json,
-    progress_bar,
-)
+from oaccdepth.commands import shared
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.errors import InvalidOption
 from oaccdepth.options import RenderOptions
@@ -38,9 +29,9 @@ def render(
     stress: Annotated[
         bool, typer.Option("--stress", help="Render the fixed stress scenes for validation.")
     ] = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    as_json: shared.AsJson = False,
+    quiet: shared.Quiet = False,
+    verbose: shared.Verbose = False,
     *,
     options: RenderOptions,
 ) -> None:
@@ -55,17 +46,17 @@ def render(
     from oaccdepth.rendering import dataset
     from oaccdepth.rendering.objects import find_objects
 
-    configure_logging(quiet, verbose)
+    shared.configure_logging(quiet, verbose)
     if stress and objects is not None:
         raise InvalidOption("--stress: these scenes have no objects. Leave out --objects.")
     meshes = find_objects(objects) if objects is not None else []
-    with progress_bar(quiet or as_json) as progress:
+    with shared.progress_bar(quiet or as_json) as progress:
         if stress:
             done = dataset.render_stress(output, options, progress)
         else:
             done = dataset.render_dataset(output, options, meshes, progress)
     if as_json:
-        print_json(
+        shared.print_json(
             {
                 "output": str(output),
                 "rendered": [path.name for path in done.rendered],
@@ -74,4 +65,4 @@ def render(
         )
     elif not quiet:
         there = f", {len(done.skipped)} already there" if done.skipped else ""
-        echo(f"{output}: {plural(len(done.rendered), 'scene')} rendered{there}")
+        shared.echo(f"{output}: {shared.plural(len(done.rendered), 'scene')} rendered{there}")

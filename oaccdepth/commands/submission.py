@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from oaccdepth.commands.shared import AsJson, Overwrite, echo, print_json
+from oaccdepth.commands import shared
 
 
 def submission(
@@ -29,8 +29,8 @@ def submission(
             show_default=False,
         ),
     ] = None,
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
+    overwrite: shared.Overwrite = False,
+    as_json: shared.AsJson = False,
 ) -> None:
     """Pack results for the HCI 4D light field benchmark.
 
@@ -44,6 +44,6 @@ def submission(
 
     runtimes = write_submission(results, output, runtime=runtime, overwrite=overwrite)
     if as_json:
-        print_json({"written": str(output), "runtimes": runtimes})
+        shared.print_json({"written": str(output), "runtimes": runtimes})
     else:
-        echo(str(output))
+        shared.echo(str(output))

@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oaccdepth.commands.shared import (
-    Quiet,
-    Verbose,
-    bar_on_terminal,
-    configure_logging,
-    print_message,
-)
+from oaccdepth.commands import shared
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.options import EstimateOptions, TrainOptions
 
@@ -40,8 +34,8 @@ def train(
     output: Run,
     resume: Resume = False,
     validation: Validation = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    quiet: shared.Quiet = False,
+    verbose: shared.Verbose = False,
     *,
     options: TrainOptions,
     estimating: EstimateOptions,
@@ -56,9 +50,9 @@ def train(
       oaccdepth train scenes -o runs/first --minutes 60 --resume
       torchrun --nproc-per-node 2 -m oaccdepth train scenes -o runs/two --steps 5000
     """
-    configure_logging(quiet, verbose)
+    shared.configure_logging(quiet, verbose)
     quiet = quiet or os.environ.get("RANK", "0") != "0"  # only the first process speaks
-    with bar_on_terminal(quiet) as bar:  # it is there at once; torch takes seconds
+    with shared.bar_on_terminal(quiet) as bar:  # it is there at once; torch takes seconds
         from oaccdepth.training import loop
 
         progress = loop.train(
@@ -70,7 +64,7 @@ def train(
             resume=resume,
             report=lambda row: _show(row, bar, quiet),
         )
-    print_message(
+    shared.print_message(
         f"{progress.step} steps in {progress.seconds / 60:.1f} minutes. "
         f"Weights: {output / 'latest.safetensors'}",
         quiet,
@@ -87,4 +81,4 @@ def _show(row: dict[str, float], bar: Bar | None, quiet: bool) -> None:
         bar.report("training", row["done"])
         bar.lines["numbers"] = text
     elif row["step"] % EVERY == 0:
-        print_message(f"{text}  {row['done']:.0%}", quiet)
+        shared.print_message(f"{text}  {row['done']:.0%}", quiet)

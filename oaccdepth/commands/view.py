@@ -8,17 +8,7 @@ from typing import Annotated
 
 import typer
 
-from oaccdepth.commands.shared import (
-    Open,
-    Overwrite,
-    Quiet,
-    Verbose,
-    configure_logging,
-    echo,
-    open_page,
-    print_notes,
-    progress_bar,
-)
+from oaccdepth.commands import shared
 from oaccdepth.commands.shared.looking import LightFieldPath, Loading, ResultOrInput
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.files.atomic import check_file
@@ -39,10 +29,10 @@ def view(
         ),
     ] = None,
     light_field_path: LightFieldPath = None,
-    opened: Open = False,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    opened: shared.Open = False,
+    overwrite: shared.Overwrite = False,
+    quiet: shared.Quiet = False,
+    verbose: shared.Verbose = False,
     *,
     estimating: EstimateOptions,
     reading: ReadOptions,
@@ -57,19 +47,19 @@ def view(
     """
     from oaccdepth.looking.viewer import write_viewer
 
-    configure_logging(quiet, verbose)
+    shared.configure_logging(quiet, verbose)
     page = output or _default_page(path)
     check_file(page, overwrite)
     options = replace(estimating, keep_masks=True, keep_passes=True, keep_evidence=True)
-    with progress_bar(quiet) as progress:
+    with shared.progress_bar(quiet) as progress:
         shown = Loading(path, light_field_path, reading, options, progress).load()
         progress("writing", 1.0)
         write_viewer(page, shown.light_field, shown.result, truth=shown.truth, overwrite=overwrite)
-    print_notes(shown.notes, quiet)
+    shared.print_notes(shown.notes, quiet)
     if not quiet:
-        echo(str(page))
+        shared.echo(str(page))
     if opened:
-        open_page(page)
+        shared.open_page(page)
 
 
 def _default_page(path: Path) -> Path:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from oaccdepth.commands.shared import AsJson, Overwrite, echo, print_json
+from oaccdepth.commands import shared
 from oaccdepth.commands.shared.help import Command, Group
 from oaccdepth.files.atomic import check_file
 
@@ -24,7 +24,7 @@ weights = typer.Typer(cls=Group, no_args_is_help=True, help="List, show and conv
 
 
 @weights.command("list", cls=Command)
-def list_weights(as_json: AsJson = False) -> None:
+def list_weights(as_json: shared.AsJson = False) -> None:
     """List the bundled weights.
 
     They are in the package, or in the folder that the variable OACCDEPTH_WEIGHTS names.
@@ -36,17 +36,17 @@ def list_weights(as_json: AsJson = False) -> None:
 
     found = [_describe(path) for path in checkpoint.bundled()]
     if as_json:
-        print_json(found)
+        shared.print_json(found)
         return
     for facts in found:
         size = f"{facts['parameters']:,} parameters, {facts['bytes'] / 1e6:.1f} MB"
-        echo(f"{facts['name']:<14}{facts['network']}, {size}, {facts['file']}")
+        shared.echo(f"{facts['name']:<14}{facts['network']}, {size}, {facts['file']}")
     if not found:
-        echo("none")
+        shared.echo("none")
 
 
 @weights.command("show", cls=Command)
-def show_weights(file: File, as_json: AsJson = False) -> None:
+def show_weights(file: File, as_json: shared.AsJson = False) -> None:
     """Show how weights were made, their size and their SHA-256.
 
     For example:
@@ -56,7 +56,7 @@ def show_weights(file: File, as_json: AsJson = False) -> None:
 
     facts = _describe(checkpoint.find_weights(file))
     if as_json:
-        print_json(facts)
+        shared.print_json(facts)
         return
     facts |= facts.pop("metadata")
     facts["parameters"] = f"{facts['parameters']:,}"
@@ -64,7 +64,7 @@ def show_weights(file: File, as_json: AsJson = False) -> None:
         facts["scores"] = _in_words(checkpoint.read_scores(facts))
     width = max(len(name) for name in facts) + 2
     for name, text in facts.items():
-        echo(f"{name:<{width}}{text}")
+        shared.echo(f"{name:<{width}}{text}")
 
 
 def _in_words(scores: dict[str, dict[str, float]]) -> str:
@@ -87,24 +87,24 @@ def print_card(file: File) -> None:
     facts = _describe(checkpoint.find_weights(file))
     metadata = facts["metadata"]
     scores = checkpoint.read_scores(metadata)
-    echo(f"- `{facts['name']}.safetensors`, {facts['bytes']:,} bytes")
-    echo(f"- SHA-256 `{facts['sha256']}`")
-    echo(f"- network `{facts['network']}`, {facts['parameters']:,} parameters")
-    echo(f"- {metadata.get('steps', '?')} steps in {metadata.get('hours', '?')} hours")
-    echo(f"- passes: {facts['passes']}")
-    echo("\n| scene | MSE x100 | BadPix 0.07 |\n|---|---|---|")
+    shared.echo(f"- `{facts['name']}.safetensors`, {facts['bytes']:,} bytes")
+    shared.echo(f"- SHA-256 `{facts['sha256']}`")
+    shared.echo(f"- network `{facts['network']}`, {facts['parameters']:,} parameters")
+    shared.echo(f"- {metadata.get('steps', '?')} steps in {metadata.get('hours', '?')} hours")
+    shared.echo(f"- passes: {facts['passes']}")
+    shared.echo("\n| scene | MSE x100 | BadPix 0.07 |\n|---|---|---|")
     for scene, score in scores.items():
-        echo(f"| {scene} | {score['mse_100']:.3f} | {score['badpix_0070']:.2f} |")
+        shared.echo(f"| {scene} | {score['mse_100']:.3f} | {score['badpix_0070']:.2f} |")
     if scores:
         means = [
             sum(score[name] for score in scores.values()) / len(scores)
             for name in ("mse_100", "badpix_0070")
         ]
-        echo(f"| **mean** | **{means[0]:.3f}** | **{means[1]:.2f}** |")
+        shared.echo(f"| **mean** | **{means[0]:.3f}** | **{means[1]:.2f}** |")
 
 
 @weights.command("convert", cls=Command)
-def convert_weights(source: Source, output: Converted, overwrite: Overwrite = False) -> None:
+def convert_weights(source: Source, output: Converted, overwrite: shared.Overwrite = False) -> None:
     """Convert the authors' released checkpoint to a .safetensors file.
 
     Estimates with these weights reproduce the numbers of the authors' program, with its quirks.
@@ -116,7 +116,7 @@ def convert_weights(source: Source, output: Converted, overwrite: Overwrite = Fa
 
     check_file(output, overwrite)
     authors.convert(source, output)
-    echo(f"{output}: sha256 {checkpoint.sha256(output)}")
+    shared.echo(f"{output}: sha256 {checkpoint.sha256(output)}")
 
 
 def _describe(path: Path) -> dict[str, Any]:
