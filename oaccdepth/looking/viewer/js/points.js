@@ -47,7 +47,7 @@ class PointList {
 export function makePoints(scene, space, photo, readView, reach) {
   const area = scene.width * scene.height;
   const step = Math.ceil(Math.sqrt(area / MOST_POINTS));
-  const list = new PointList(scene, step === 1 ? 2 * area : area);
+  const list = new PointList(scene, step === 1 ? 3 * area : area);
   addVisible(list, space, photo, step);
   if (photo && step === 1) addHidden(list, space, photo, readView, reach);
   return { ...list.finish(), step };
@@ -74,25 +74,29 @@ function addVisible(list, { isPlaced, slope, pitch, median }, photo, step) {
 }
 
 /**
- * A second layer behind the first: surfaces that the centre view does not see, painted by the outer
- * views, which do; beyond what those saw, continued from beside it.
+ * Two layers behind the first: surfaces that the centre view does not see, painted by the outer
+ * views, which do; and behind all of these, what lies farthest beside them, continued.
  */
 function addHidden(list, space, photo, readView, reach) {
   const { scene } = list;
   const area = scene.width * scene.height;
-  const layer = {
-    disparity: new Float32Array(area).fill(2 * NOT_KNOWN),
-    colours: new Uint8Array(4 * area),
-  };
+  const [collected, continued] = [emptyLayer(area), emptyLayer(area)];
   for (const [u, v] of outerViews(scene)) {
     const view = readView(u, v);
-    if (view) collectHidden(scene, layer, [u, v], view);
+    if (view) collectHidden(scene, collected, [u, v], view);
   }
-  continueHidden(scene, layer, photo, reach);
-  for (let i = 0; i < area; i++)
-    if (space.isPlaced(layer.disparity[i]))
-      list.add(i, layer.disparity[i], layer.colours, HIDDEN.confidence, HIDDEN.steepness);
+  const visible = { disparity: scene.solid, colours: photo };
+  continueHidden(scene, [continued, collected, visible], reach);
+  for (const { disparity, colours } of [collected, continued])
+    for (let i = 0; i < area; i++)
+      if (space.isPlaced(disparity[i]))
+        list.add(i, disparity[i], colours, HIDDEN.confidence, HIDDEN.steepness);
 }
+
+const emptyLayer = (area) => ({
+  disparity: new Float32Array(area).fill(2 * NOT_KNOWN),
+  colours: new Uint8Array(4 * area),
+});
 
 /** Corners and middles of the edges of the grid, as far as there are views. */
 function outerViews({ grid, meta }) {
@@ -129,23 +133,25 @@ function paintLayer(layer, at, d, source, from) {
   for (let c = 0; c < 3; c++) layer.colours[4 * at + c] = source[4 * from + c];
 }
 
-/** Continue the surfaces behind by `reach` pixels, from the visible and the collected ones. */
-function continueHidden(scene, layer, photo, reach) {
+/**
+ * Continue the farthest surfaces by `reach` pixels into the first of the layers, behind all others:
+ * what is farther takes the place of what came first. The layers are ordered from far to near; the
+ * last one is what the centre view sees.
+ */
+function continueHidden(scene, layers, reach) {
   const { width, height } = scene;
+  const [continued] = layers;
   let border = [];
   for (let y = 1; y < height - 1; y++)
     for (let x = 1; x < width - 1; x++) border.push(y * width + x);
   for (let pass = 0; pass < reach && border.length; pass++) {
-    const found = border.filter((i) => layer.disparity[i] <= NOT_KNOWN);
-    const from = found.map((i) => farthestBeside(scene, layer, i));
-    // What was there before this pass: a collected surface hides the visible one.
-    const isCollected = from.map((j) => j >= 0 && layer.disparity[j] > NOT_KNOWN);
+    const from = border.map((i) => farthestBeside(scene, layers, i));
+    const sources = from.map((j) => (j < 0 ? null : farthestLayer(layers, j))); // before this pass
     const next = new Set();
-    found.forEach((i, n) => {
-      const j = from[n];
-      if (j < 0) return;
-      if (isCollected[n]) paintLayer(layer, i, layer.disparity[j], layer.colours, j);
-      else paintLayer(layer, i, scene.solid[j], photo, j);
+    border.forEach((i, n) => {
+      const [j, source] = [from[n], sources[n]];
+      if (!source) return;
+      paintLayer(continued, i, source.disparity[j], source.colours, j);
       for (const k of [i - 1, i + 1, i - width, i + width]) {
         const [x, y] = [k % width, Math.floor(k / width)];
         if (x > 0 && y > 0 && x < width - 1 && y < height - 1) next.add(k);
@@ -155,13 +161,21 @@ function continueHidden(scene, layer, photo, reach) {
   }
 }
 
-/** The neighbour with the farthest surface behind what is seen at a pixel; -1 if there is none. */
-function farthestBeside({ width, solid, extent }, { disparity }, i) {
-  let [best, farthest] = [-1, solid[i] - 2 * edgeStep(extent)];
+/** The first layer that has something at a pixel; null if none has. */
+function farthestLayer(layers, i) {
+  for (const layer of layers) if (layer.disparity[i] > NOT_KNOWN) return layer;
+  return null;
+}
+
+/** The neighbour with the farthest surface behind all that is known at a pixel; -1: there is none. */
+function farthestBeside({ width, extent }, layers, i) {
+  const own = farthestLayer(layers, i);
+  if (!own) return -1;
+  let [best, farthest] = [-1, own.disparity[i] - edgeStep(extent)];
   for (let side = 0; side < 4; side++) {
     const j = i + (side === 0 ? -1 : side === 1 ? 1 : side === 2 ? -width : width);
-    const d = disparity[j] > NOT_KNOWN ? disparity[j] : solid[j];
-    if (d > NOT_KNOWN && d < farthest) [best, farthest] = [j, d];
+    const d = farthestLayer(layers, j)?.disparity[j] ?? Infinity;
+    if (d < farthest) [best, farthest] = [j, d];
   }
   return best;
 }

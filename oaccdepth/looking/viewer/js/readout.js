@@ -40,9 +40,7 @@ export function writeAbout(meta) {
   const weights = meta.made.weights || null;
   find("scene").textContent = meta.scene;
   const size = `${width} × ${height} px`;
-  find("facts").textContent = [grid, size, weights && `weights ${weights}`, time]
-    .filter(Boolean)
-    .join(" · ");
+  find("facts").textContent = [grid, size, weights && `weights ${weights}`].filter(Boolean).join(" · ");
   const { camera } = meta;
   const rows = [
     ["Light field", [grid, size].filter(Boolean).join(", ")],
