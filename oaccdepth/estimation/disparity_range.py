@@ -121,16 +121,16 @@ def estimate_range(light_field: LightField) -> Range | None:
     if matcher.nearest == 0:
         return None
     around = _search_everywhere(matcher)
-    costs = _compare_around(matcher, around, MIDDLE_SIDE)
-    first, noisy = _explain(costs), _explain_noisy(costs)
-    if first is not None:
-        margin = 4 * first.spacing
-        around = max(around[0], first.ends[0] - margin), min(around[1], first.ends[1] + margin)
-    fine, coarse = (
-        _explain(_compare_around(matcher, around, size)) for size in (FINE_SIDE, COARSE_SIDE)
-    )
-    found = [matches for matches in (fine, first, coarse, noisy) if matches is not None]
-    return _common_range(found) if found else None
+    volumes = [_compare_around(matcher, around, size) for size in (MIDDLE_SIDE, COARSE_SIDE)]
+    found = [explain(costs) for explain in (_explain, _explain_noisy) for costs in volumes]
+    known = [matches for matches in found if matches is not None]
+    if known:
+        low = min(matches.ends[0] - 4 * matches.spacing for matches in known)
+        high = max(matches.ends[1] + 4 * matches.spacing for matches in known)
+        around = max(around[0], low), min(around[1], high)
+    fine = _explain(_compare_around(matcher, around, FINE_SIDE))
+    known = known if fine is None else [fine, *known]
+    return _common_range(known) if known else None
 
 
 def _search_everywhere(matcher: Matcher) -> Range:
