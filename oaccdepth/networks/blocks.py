@@ -60,10 +60,13 @@ class Hourglass(nn.Module):
         nn.init.zeros_(self.out.weight)  # at step 0 the evidence decides
         nn.init.zeros_(self.out.bias)  # type: ignore[arg-type]
 
-    def forward(self, x: Tensor, num_levels: int) -> tuple[Tensor, Tensor]:
-        """(b*l, full, h, w) to logits (b, l, out, h, w) and features (b, l, full, h, w)."""
-        x = x + self.detail(x)
-        half = self.to_half(x)
+    def halve(self, x: Tensor) -> Tensor:
+        """(b*l, full, h, w) to half the resolution."""
+        half: Tensor = self.to_half(x + self.detail(x))
+        return half
+
+    def mix_levels(self, half: Tensor, num_levels: int) -> Tensor:
+        """Mix levels and neighbours, at half, quarter and eighth resolution."""
         for layer in self.half_in:
             half = layer(half, num_levels)
         quarter = self.to_quarter(half)
@@ -74,8 +77,14 @@ class Hourglass(nn.Module):
             eighth = layer(eighth, num_levels)
         quarter = quarter + enlarge(self.from_eighth(eighth))
         half = half + enlarge(self.from_quarter(self.quarter_out(quarter, num_levels)))
-        x = self.mix(x + self.from_half(self.half_out(half, num_levels)))
-        return by_level(self.out(x), num_levels), by_level(x, num_levels)
+        mixed: Tensor = self.half_out(half, num_levels)
+        return mixed
+
+    def enlarge(self, x: Tensor, half: Tensor) -> Tensor:
+        """What came in and what was mixed to (b*l, out, h, w)."""
+        x = x + self.detail(x)
+        found: Tensor = self.out(self.mix(x + self.from_half(half)))
+        return found
 
 
 def by_level(x: Tensor, num_levels: int) -> Tensor:

@@ -35,6 +35,8 @@ PLACE_RADII = (1, 4)  # px around a pixel, over which the last answers are avera
 LARGEST_PLACE = 4.0  # steps between candidates
 # px that an answer depends on: 24 + 12 + 4 + 3 of layers, blocks of 8, enlargements, context
 RECEPTIVE_MARGIN = 64
+STRIP = 64  # rows at full resolution
+STRIP_MARGIN = 4  # rows around them that three layers of 3x3 see, and an even number
 
 InTiles = Callable[..., Any]
 
@@ -138,18 +140,36 @@ class FastNet(nn.Module):
     def first_pass(self, volume: Tensor, picture: Tensor, levels: Tensor) -> tuple[Tensor, ...]:
         """Evidence (b, l/2, 18, h, w) uint8 to the fields of an Answer."""
         pairs = volume.shape[1]
-        x = volume.flatten(0, 1).to(picture.dtype).div_(255)  # (b*l/2, 18, h, w)
-        x = x.contiguous(memory_format=torch.channels_last)
         own = self.context(picture)
-        entered = by_level(self.enter(x), pairs) + own[:, None]
-        entered = self.enter_norm(entered.flatten(0, 1))
-        change, _ = self.hourglass(entered, pairs)  # (b, l/2, 2, h, w)
-        prior = by_level(x[:, 12:14], pairs)  # aggregated over all gains
-        logits = (change.float() - self.beta * prior.float()).flatten(1, 2)  # (b, l, h, w)
+        strips = cut_strips(volume.shape[-2], STRIP if not self.training else volume.shape[-2])
+        parts = [
+            self.hourglass.halve(self.begin(volume, own, wide))[..., kept_of_half(rows, wide), :]
+            for rows, wide in strips
+        ]
+        half = torch.cat(parts, -2)
+        half = self.hourglass.mix_levels(half, pairs)
+        change = [
+            self.hourglass.enlarge(
+                self.begin(volume, own, wide), half[..., wide.start // 2 : wide.stop // 2, :]
+            )[..., rows.start - wide.start : rows.stop - wide.start, :]
+            for rows, wide in strips
+        ]
+        prior = volume[:, :, 12:14].to(picture.dtype) / 255  # aggregated over all gains
+        found = by_level(torch.cat(change, -2), pairs).float()  # (b, l/2, 2, h, w)
+        logits = (found - self.beta * prior).flatten(1, 2)  # (b, l, h, w)
         disparity, spread = windowed_mean(logits, levels)
         best = torch.softmax(logits, 1).amax(1)
-        about = torch.stack([best, spread, prior.flatten(1, 2).float().mean(1)], 1).detach()
+        about = torch.stack([best, spread, prior.flatten(1, 2).mean(1)], 1).detach()
         return disparity, spread, logits, self.certain(about)[:, 0]
+
+    def begin(self, volume: Tensor, own: Tensor, rows: slice) -> Tensor:
+        """Some rows of the evidence and the context, ready to be mixed: (b*l/2, c, rows, w)."""
+        pairs = volume.shape[1]
+        x = volume[..., rows, :].flatten(0, 1).to(own.dtype).div_(255)
+        x = self.enter(x.contiguous(memory_format=torch.channels_last))
+        x = (by_level(x, pairs) + own[:, None, :, rows]).flatten(0, 1)
+        entered: Tensor = self.enter_norm(x)
+        return entered
 
     def refine_step(self, number: int) -> float:
         """Pixels between the candidates of this refinement; the last one's serves all further."""
@@ -181,6 +201,26 @@ class Refinement(nn.Module):
         logits = found[:, :count].float() - self.beta * prior
         disparity, spread = decide(logits, candidates)
         return disparity, spread, logits, found[:, count].float()
+
+
+def cut_strips(height: int, strip: int) -> list[tuple[slice, slice]]:
+    """Rows to treat together, and the same with what they depend on around them.
+
+    At full resolution the volume is large, and what stays in the cache is quick: so a few rows at
+    a time, outside of training.
+    """
+    return [
+        (
+            slice(start, min(start + strip, height)),
+            slice(max(0, start - STRIP_MARGIN), min(height, start + strip + STRIP_MARGIN)),
+        )
+        for start in range(0, height, strip)
+    ]
+
+
+def kept_of_half(rows: slice, wide: slice) -> slice:
+    """Which rows to keep of the wide ones at half the resolution."""
+    return slice((rows.start - wide.start) // 2, (rows.stop - wide.start) // 2)
 
 
 def colour(reference: Tensor) -> Tensor:
