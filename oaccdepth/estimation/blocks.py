@@ -102,7 +102,7 @@ def run_block(
         if wanted.keep_masks:
             with clock.stage("masks"):
                 keep.masks(number, light_field, wanted, views, answer, network.config.squarings)
-    keep.confidence(answer)
+    keep.confidence(network.confidence(answer)[0])
 
 
 def cut_views(
@@ -191,9 +191,8 @@ class Keeper:
             self.found.passes.append(FoundPass(torch.empty(self.resolution)))
         self._put(self.found.passes[number].disparity, answer.disparity[0])
 
-    def confidence(self, answer: Answer) -> None:
+    def confidence(self, sure: Tensor) -> None:
         """How sure the last pass is."""
-        sure = torch.sigmoid(answer.certainty[0])
         self.found.confidence = self._put(self.found.confidence, sure)
 
     def evidence(self, answer: Answer) -> None:

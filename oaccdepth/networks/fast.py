@@ -50,15 +50,17 @@ class FastConfig:
         "refine_steps": (0.001, 4),
         "refine_views": (1, 1000),
         "squarings": (-1, 8),
+        "certainty": (-100, 100),
     }
 
     channels: tuple[int, int, int, int] = (16, 32, 48, 64)  # full, half, quarter, eighth resolution
     refine_channels: tuple[int, int, int] = (48, 64, 96)  # full, half, quarter resolution
     level_step: float = 0.25  # px between levels of the first pass
-    refine_steps: tuple[float, ...] = (0.16, 0.06)  # px between candidates of later passes
+    refine_steps: tuple[float, ...] = (0.1, 0.06)  # px between candidates of later passes
     refine_views: int = 40  # that later passes look at
     squarings: int = 3  # of the mask, Eq. 8: q = 2 ** squarings; -1: no masks
-    iterations: int = 3
+    iterations: int = 2
+    certainty: tuple[float, float] = (1.0, 0.0)  # scale and offset that make it a probability
 
 
 @dataclass
@@ -122,20 +124,23 @@ class FastNet(nn.Module):
         chosen = views.only(thin_out(views.steps, self.config.refine_views))
         further = (iterations or self.config.iterations) - 1
         for number in range(further):
+            if number == 0:
+                answer = self.polish(chosen, answer, 1)
             step = self.refine_step(number)
             candidates = choose_candidates(answer.disparity, step)
             seen = self.look(chosen, candidates)
             known = describe(candidates, answer, memory, step)
             answer = Answer(*run(self.refinement, seen, known, candidates))
-            yield self.polish(chosen, answer) if number == further - 1 else answer
+            yield self.polish(chosen, answer, 2) if number == further - 1 else answer
 
     def sweep(self, views: Views, levels: Tensor) -> Tensor:
         """Evidence at all levels (l/2, 18, h, w) uint8."""
         return evidence.sweep(views, levels)
 
-    def polish(self, views: Views, answer: Answer) -> Answer:
-        """The last answer, fitted to the views once more."""
-        return replace(answer, disparity=fit(views, answer.disparity[0])[None])
+    @torch.no_grad()
+    def polish(self, views: Views, answer: Answer, times: int) -> Answer:
+        """An answer, fitted to the views: a refinement starts from it, and the last one ends so."""
+        return replace(answer, disparity=fit(views, answer.disparity[0], times)[None])
 
     def first_pass(self, volume: Tensor, picture: Tensor, levels: Tensor) -> tuple[Tensor, ...]:
         """Evidence (b, l/2, 18, h, w) uint8 to the fields of an Answer."""
@@ -174,6 +179,11 @@ class FastNet(nn.Module):
     def refine_step(self, number: int) -> float:
         """Pixels between the candidates of this refinement; the last one's serves all further."""
         return self.config.refine_steps[min(number, len(self.config.refine_steps) - 1)]
+
+    def confidence(self, answer: Answer) -> Tensor:
+        """The probability that an answer's error is below 0.07 px (b, h, w)."""
+        scale, offset = self.config.certainty
+        return torch.sigmoid(scale * answer.certainty + offset)
 
     @torch.no_grad()
     def look(self, views: Views, candidates: Tensor) -> Tensor:

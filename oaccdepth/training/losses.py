@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from oaccdepth.evidence.fit import fit
 from oaccdepth.networks.fast import (
     OFFSETS,
     Answer,
@@ -51,6 +54,8 @@ class FastLoss(nn.Module):
             entropy = level_entropy(answer.logits, batch.levels, batch.truth)
             loss = loss + (entropy * known).sum() + answer_loss(answer, batch.truth, weight, known)
         memory = Memory(batch.levels, answer.logits.detach(), picture)
+        if iterations > 1:
+            answer = replace(answer, disparity=self._fitted(batch, answer))
         for number in range(iterations - 1):
             step = self.network.refine_step(number)
             answer, entropy = self._refine(batch, answer, memory, step)
@@ -59,6 +64,12 @@ class FastLoss(nn.Module):
         parts["l1"] = (error * known).sum()
         parts["bad"] = 100 * ((error > BAD).to(error) * known).sum()
         return loss, parts
+
+    @torch.no_grad()
+    def _fitted(self, batch: PatchBatch, answer: Answer) -> Tensor:
+        """What refinements start from: the first answers, fitted to the views (b, h, w)."""
+        pairs = zip(batch.views, answer.disparity.detach().float(), strict=True)
+        return torch.stack([fit(views, disparity, 1) for views, disparity in pairs])
 
     def _refine(
         self, batch: PatchBatch, last: Answer, memory: Memory, step: float
