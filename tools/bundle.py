@@ -111,9 +111,9 @@ def main() -> None:
     for folder, scenes in zip(folders, sets, strict=True):
         error, rows = reliability(scenes, certainty)
         print(f"{folder.name}: expected calibration error {error:.3f}", *rows, sep="\n")
-    scores = {scene.name: scene.scores for scenes in sets for scene in scenes}
-    path = WEIGHTS / f"{name}.safetensors"
-    checkpoint.save(path, network, {**facts, "scores": json.dumps(scores)})
+    for key, scenes in zip(("scores", "stress"), sets, strict=False):
+        facts[key] = json.dumps({scene.name: scene.scores for scene in scenes})
+    checkpoint.save(WEIGHTS / f"{name}.safetensors", network, facts)
     write_card(name)
 
 

@@ -62,6 +62,8 @@ def show_weights(file: File, as_json: shared.AsJson = False) -> None:
     facts["parameters"] = f"{facts['parameters']:,}"
     if "scores" in facts:
         facts["scores"] = _in_words(checkpoint.read_scores(facts))
+    if "stress" in facts:
+        facts["stress"] = _in_words(checkpoint.read_scores(facts, "stress"))
     width = max(len(name) for name in facts) + 2
     for name, text in facts.items():
         shared.echo(f"{name:<{width}}{text}")
@@ -86,13 +88,19 @@ def print_card(file: File) -> None:
 
     facts = _describe(checkpoint.find_weights(file))
     metadata = facts["metadata"]
-    scores = checkpoint.read_scores(metadata)
     shared.echo(f"- `{facts['name']}.safetensors`, {facts['bytes']:,} bytes")
     shared.echo(f"- SHA-256 `{facts['sha256']}`")
     shared.echo(f"- network `{facts['network']}`, {facts['parameters']:,} parameters")
     shared.echo(f"- {metadata.get('steps', '?')} steps in {metadata.get('hours', '?')} hours")
     shared.echo(f"- passes: {facts['passes']}")
-    shared.echo("\n| scene | MSE x100 | BadPix 0.07 |\n|---|---|---|")
+    _print_scores("scene", checkpoint.read_scores(metadata))
+    if "stress" in metadata:
+        _print_scores("stress scene", checkpoint.read_scores(metadata, "stress"))
+
+
+def _print_scores(title: str, scores: dict[str, dict[str, float]]) -> None:
+    """Print a table of scores and their mean."""
+    shared.echo(f"\n| {title} | MSE x100 | BadPix 0.07 |\n|---|---|---|")
     for scene, score in scores.items():
         shared.echo(f"| {scene} | {score['mse_100']:.3f} | {score['badpix_0070']:.2f} |")
     if scores:

@@ -143,10 +143,10 @@ def load(path: Path) -> tuple[Network, Metadata]:
     return network.eval(), metadata
 
 
-def read_scores(metadata: Metadata) -> dict[str, dict[str, float]]:
+def read_scores(metadata: Metadata, name: str = "scores") -> dict[str, dict[str, float]]:
     """Scores of each validation scene that the metadata holds; none if it holds anything else."""
     try:
-        scores = as_type(parse_json(metadata.get("scores", "{}")), dict[str, dict[str, float]])
+        scores = as_type(parse_json(metadata.get(name, "{}")), dict[str, dict[str, float]])
     except BadField:
         return {}
     return {scene: score for scene, score in scores.items() if {*SCORES} <= score.keys()}
