@@ -1,7 +1,7 @@
 """Documents cannot drift: commands, options, examples, links and lists are what is there.
 
-`python tests/test_docs.py` writes the generated tables anew: the list of files and the import table in
-contributing.md, and the scores in the README.
+`python tests/test_docs.py` writes the generated tables anew: the list of files and the import table
+in contributing.md, and the scores in the README.
 """
 
 import ast
@@ -10,12 +10,14 @@ import shlex
 import shutil
 from pathlib import Path
 
+import lightfield_files
 import pytest
 import typer.main
 from rich.text import Text
 from test_imports import PACKAGE, ROWS
 
-from oaccdepth import cli
+import oaccdepth
+from oaccdepth import cli, errors, readers
 from oaccdepth.evaluation.scores import published_scores
 from oaccdepth.networks import checkpoint
 from oaccdepth.version import __version__
@@ -23,6 +25,7 @@ from oaccdepth.version import __version__
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 COMMANDS = ROOT / "docs" / "commands.md"
+API = ROOT / "docs" / "api.md"
 CONTRIBUTING = ROOT / "docs" / "contributing.md"
 DOCUMENTS = [README, *sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("weights/*.md"))]
 
@@ -186,47 +189,66 @@ def test_synopses_name_what_exists(name, words):
     assert set(OPTION.findall(" ".join(rest))) <= options_of(command)
 
 
-@pytest.fixture
-def demo_folder(scene_folder, tmp_path, monkeypatch):
-    """Where `oaccdepth demo` was run, as far as its scene goes: the tests' own, which is small."""
-    shutil.copytree(scene_folder, tmp_path / DEMO_SCENE)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def write_folder(place, views, name):
+    """A folder of views."""
+    place.mkdir()
+    lightfield_files.pairs(place, views, name)
 
 
-def on_the_demo_scene():
-    """Name of a document -> its calls that work on the demo's scene, in their order."""
-    found = {}
-    for name, words in examples(SHELL):
-        if DEMO_SCENE in words:
-            found.setdefault(name, []).append(words)
+# Files that examples work on, and a small stand-in for each
+STAND_INS = {
+    DEMO_SCENE: lambda place, town: shutil.copytree(town, place),
+    "my-array": lambda place, town: write_folder(
+        place, readers.read(town).views[2:7], "view_{:02d}_{:02d}.png"
+    ),
+    "IMG_0001__Decoded.mat": lambda place, town: lightfield_files.matlab_73(
+        place, {"LF": lightfield_files.decoded(lightfield_files.vignetted(size=(32, 40))[0])}
+    ),
+    "viewpoints_15px": lambda place, town: write_folder(
+        place, lightfield_files.vignetted(size=(24, 32))[0], "{:02d}_{:02d}.png"
+    ),
+}
+
+
+def steps(path):
+    """The examples of a document, in their order: ("python", text), or ("run", words of a call).
+
+    Of the calls, those that work on a file with a stand-in.
+    """
+    found = []
+    for language, text in fences(path):
+        if language == "python":
+            found.append(("python", text))
+        elif language in SHELL:
+            found += [("run", words) for words in calls(text) if set(words) & set(STAND_INS)]
     return found
 
 
-@pytest.mark.parametrize("lines", on_the_demo_scene().values(), ids=list(on_the_demo_scene()))
-def test_examples_on_the_demo_scene_run(lines, run, demo_folder):
-    for words in lines:
-        for option in ("-o", "--output"):
-            if option in words:  # as a user's folders are there
-                Path(words[words.index(option) + 1]).parent.mkdir(parents=True, exist_ok=True)
-        result = run(*words)
-        assert result.exit_code == 0, f"oaccdepth {' '.join(words)}: {result.stderr}"
+WITH_STEPS = [path for path in DOCUMENTS if steps(path)]
 
 
-def test_readme_python_example_runs(demo_folder, capsys):
-    blocks = [text for language, text in fences(README) if language == "python"]
-    assert len(blocks) == 1
-    assert len([line for line in blocks[0].splitlines() if line]) == 5
-    exec(compile(blocks[0], "README.md", "exec"), {})
-    assert (demo_folder / "results" / "scene" / "disparity.pfm").is_file()
-    assert capsys.readouterr().out.startswith("(48, 64) ")
-
-
-def test_index_python_example_runs(demo_folder):
-    (block,) = (text for language, text in fences(ROOT / "docs/index.md") if language == "python")
+@pytest.mark.parametrize("path", WITH_STEPS, ids=lambda path: path.name)
+def test_examples_run(path, run, scene_folder, tmp_path, monkeypatch):
+    """One after the other, in one folder and one namespace, as a reader would."""
+    monkeypatch.chdir(tmp_path)
+    text = path.read_text(encoding="utf-8")
+    for name, make in STAND_INS.items():
+        if name in text:
+            place = tmp_path / name
+            place.parent.mkdir(exist_ok=True)
+            make(place, scene_folder)
     names = {}
-    exec(compile(block, "index.md", "exec"), names)
-    assert names["result"].masks.shape == (7, 7, 48, 64)
+    for kind, example in steps(path):
+        if kind == "python":
+            exec(compile(example, path.name, "exec"), names)
+        else:
+            result = run(*example)
+            assert result.exit_code == 0, f"oaccdepth {' '.join(example)}: {result.stderr}"
+
+
+def test_readme_python_example_is_five_lines():
+    (block,) = (text for language, text in fences(README) if language == "python")
+    assert len([line for line in block.splitlines() if line]) == 5
 
 
 def test_python_examples_are_python():
@@ -240,6 +262,29 @@ def test_set_up_commands():
     blocks = [text.strip() for language, text in fences(README) if language == "bash"]
     assert INSTALL in blocks and TEST in blocks
     assert TEST in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+
+
+# The API
+
+
+def test_api_reference_names_everything_public():
+    """Every name that the package offers has a place in api.md, with every field of its own."""
+    text = API.read_text(encoding="utf-8")
+    for name in oaccdepth.__all__:
+        assert re.search(rf"`(?:oaccdepth\.)?{name}\b", text), name
+        offered = getattr(oaccdepth, name)
+        for field in getattr(offered, "__dataclass_fields__", {}):
+            assert re.search(rf"\b{field}\b", text), f"{name}.{field}"
+        for attribute, value in vars(offered).items() if isinstance(offered, type) else ():
+            is_public = isinstance(value, property) or callable(value)
+            assert attribute.startswith("_") or not is_public or attribute in text, attribute
+
+
+def test_api_reference_lists_every_error():
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", API.read_text(encoding="utf-8"), flags=re.M)
+    own = [each for each in vars(errors).values() if isinstance(each, type)]
+    own = [each for each in own if each.__bases__[0] is errors.OaccDepthError]
+    assert rows == [(each.__name__, each.__bases__[1].__name__) for each in own]
 
 
 # Links
