@@ -5,6 +5,7 @@ in contributing.md, and the scores in the README.
 """
 
 import ast
+import dataclasses
 import re
 import shlex
 import shutil
@@ -273,8 +274,8 @@ def test_api_reference_names_everything_public():
     for name in oaccdepth.__all__:
         assert re.search(rf"`(?:oaccdepth\.)?{name}\b", text), name
         offered = getattr(oaccdepth, name)
-        for field in getattr(offered, "__dataclass_fields__", {}):
-            assert re.search(rf"\b{field}\b", text), f"{name}.{field}"
+        for field in dataclasses.fields(offered) if dataclasses.is_dataclass(offered) else ():
+            assert re.search(rf"\b{field.name}\b", text), f"{name}.{field.name}"
         for attribute, value in vars(offered).items() if isinstance(offered, type) else ():
             is_public = isinstance(value, property) or callable(value)
             assert attribute.startswith("_") or not is_public or attribute in text, attribute
