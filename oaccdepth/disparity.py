@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from oaccdepth.lightfield import Camera, FloatArray
 
@@ -45,6 +47,20 @@ class DisparityMap:
     levels: tuple[float, ...] = ()  # disparities [px] of `evidence`
     camera: Camera | None = None
     made_with: Provenance = field(default_factory=Provenance)
+
+    def per_step(self, factor: float, camera: Camera | None) -> DisparityMap:
+        """The same for cameras that are so many times further apart."""
+        made, ends = self.made_with, self.made_with.disparity_range
+        scaled = None if ends is None else (ends[0] * factor, ends[1] * factor)
+        scale = np.float32(factor)
+        return replace(
+            self,
+            disparity=self.disparity * scale,
+            passes=tuple(replace(one, disparity=one.disparity * scale) for one in self.passes),
+            levels=tuple(level * factor for level in self.levels),
+            camera=camera,
+            made_with=replace(made, disparity_range=scaled),
+        )
 
     def depth_mm(self) -> FloatArray | None:
         """Depth along the camera's axis [mm], or None if the camera is not known."""

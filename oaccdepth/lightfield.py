@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ FloatArray = NDArray[np.float32]
 BoolArray = NDArray[np.bool_]
 
 LARGEST_VALUE = {np.dtype(np.uint8): 255.0, np.dtype(np.uint16): 65535.0, np.dtype(np.float32): 1.0}
+UNEVEN = 0.05  # steps: a gantry does not move exactly evenly
 LUMA = (0.299, 0.587, 0.114)  # of red, green, blue: ITU-R BT.601
 
 
@@ -129,6 +130,34 @@ class LightField:
         down, right = np.mgrid[:rows, :columns]
         regular = np.stack([down - rows // 2, right - columns // 2], axis=-1)
         return regular.astype(np.float32)
+
+    @property
+    def step(self) -> float:
+        """Distance of neighbouring views [steps of the capture]: 2 if every second one is used."""
+        if self.places is None or self.views.shape[0] * self.views.shape[1] < 2:
+            return 1.0
+        along = np.diff(self.places, axis=1 if self.grid[1] > 1 else 0)
+        step = float(np.median(np.linalg.norm(along, axis=-1)))
+        return 1.0 if abs(step - 1) < UNEVEN or step == 0 else step
+
+    def in_own_steps(self) -> LightField:
+        """The same with disparities per step between the views that are used, not of the capture.
+
+        Disparities [px per step of the capture] times `step` are its disparities.
+        """
+        if self.step == 1:
+            return self
+        scaled = (self.camera_places / np.float32(self.step)).astype(np.float32)
+        regular = replace(self, places=None).camera_places
+        ends = self.disparity_range
+        return replace(
+            self,
+            places=None if np.allclose(scaled, regular, atol=1e-3) else scaled,
+            disparity_range=None if ends is None else (ends[0] * self.step, ends[1] * self.step),
+            camera=None
+            if self.camera is None
+            else replace(self.camera, baseline_mm=self.camera.baseline_mm * self.step),
+        )
 
     @property
     def grid(self) -> tuple[int, int]:

@@ -152,3 +152,15 @@ def test_wrong_camera_places_are_refused():
     assert str(caught.value) == (
         "town: the centre view's camera is at [1. 1.], expected (0, 0): places are relative to it."
     )
+
+
+def test_steps_of_the_views_that_are_used():
+    every_third = light_field(
+        places=3 * light_field().camera_places, camera=CAMERA, disparity_range=(-1.0, 2.0)
+    )
+    assert light_field().step == 1
+    assert every_third.step == 3
+    own = every_third.in_own_steps()
+    assert (own.places, own.disparity_range, own.camera.baseline_mm) == (None, (-3.0, 6.0), 300.0)
+    assert own.step == 1
+    assert light_field().in_own_steps().places is None

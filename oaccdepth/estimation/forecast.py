@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from oaccdepth.estimation.blocks import cut_blocks, plan_levels
 from oaccdepth.estimation.clock import Clock
 from oaccdepth.estimation.disparity_range import Coverage
-from oaccdepth.estimation.inference import TILES, check_size, cover, run
+from oaccdepth.estimation.inference import TILES, check_size, cover, per_step, run
 from oaccdepth.estimation.sweeps import PAPER_MARGIN
 from oaccdepth.estimation.tiles import Region, plan_tiles
 from oaccdepth.estimation.weights import LoadedWeights, load_network
@@ -46,6 +46,12 @@ def plan(
 ) -> Plan:
     """Time and memory of an estimate, from timing a small part of the picture here and now."""
     loaded = network or load_network(options.weights, options.device)
+    if light_field.step != 1:
+        step = light_field.step
+        own = plan(light_field.in_own_steps(), per_step(options, step), network=loaded)
+        low, high = own.coverage.disparity_range
+        coverage = replace(own.coverage, disparity_range=(low / step, high / step))
+        return replace(own, coverage=coverage)
     check_size(light_field, loaded)
     started = time.perf_counter()
     coverage = cover(light_field, loaded, options)

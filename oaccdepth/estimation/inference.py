@@ -68,6 +68,11 @@ def estimate(
     loaded = network or load_network(options.weights, options.device)
     if not isinstance(loaded, LoadedWeights):
         loaded = LoadedWeights(loaded)
+    if light_field.step != 1:  # the networks know views that are one step apart
+        own = light_field.in_own_steps()
+        scaled = per_step(options, light_field.step)
+        result = estimate(own, scaled, network=loaded, progress=progress)
+        return result.per_step(1 / light_field.step, light_field.camera)
     light_field = replace(light_field, reference=options.reference or light_field.reference)
     check_size(light_field, loaded)
     clock = Clock(loaded.device)
@@ -88,6 +93,13 @@ def estimate(
     made_with = describe(light_field, loaded, options, coverage, clock, notes)
     log.info("Seconds: " + ", ".join(f"{n} {s:.1f}" for n, s in made_with.seconds.items()) + ".")
     return as_map(found, light_field, loaded, options, coverage, made_with)
+
+
+def per_step(options: EstimateOptions, factor: float) -> EstimateOptions:
+    """The same for disparities that are so many times larger."""
+    ends = options.disparity_range
+    scaled = None if ends is None else (ends[0] * factor, ends[1] * factor)
+    return replace(options, disparity_range=scaled)
 
 
 def _intention(loaded: LoadedWeights, options: EstimateOptions, coverage: Coverage) -> str:
@@ -326,5 +338,5 @@ def masks_from_disparity(
     height, width = light_field.resolution
     grey = views.region((slice(0, height), slice(0, width)))
     present = (grey >= 0).to(grey)
-    found = torch.from_numpy(np.nan_to_num(disparity))[None]
+    found = torch.from_numpy(np.nan_to_num(disparity) * np.float32(light_field.step))[None]
     return _array(occlusion_mask(grey.clamp(min=0), found, decay, present)[0])

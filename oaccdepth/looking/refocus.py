@@ -92,14 +92,13 @@ def sample(picture: FloatArray, y: DoubleArray, x: DoubleArray) -> tuple[FloatAr
     return values.astype(np.float32), inside.astype(np.float32)
 
 
-def _views(light_field: LightField) -> Iterator[tuple[int, int, int, int]]:
+def _views(light_field: LightField) -> Iterator[tuple[int, int, float, float]]:
     """(u, v, steps down, steps right of the centre) of every view that has a picture."""
-    rows, columns = light_field.grid
     missing = set(light_field.missing_views)
-    for u in range(rows):
-        for v in range(columns):
-            if (u, v) not in missing:
-                yield u, v, u - rows // 2, v - columns // 2
+    places = light_field.camera_places
+    for u, v in np.ndindex(*light_field.grid):
+        if (u, v) not in missing:
+            yield u, v, float(places[u, v, 0]), float(places[u, v, 1])
 
 
 def _picture(light_field: LightField, u: int, v: int) -> tuple[FloatArray, FloatArray]:

@@ -281,3 +281,16 @@ def test_converted_weights_give_the_authors_numerics(scene):
     expected = estimate_like_authors(network, torch.from_numpy(noise[..., 0]))[-1]
     np.testing.assert_allclose(result.disparity, expected.disparity[0].numpy(), atol=1e-5)
     assert result.made_with.range_source == "weights"
+
+
+def test_every_second_view_of_an_array_gives_disparities_per_step_of_the_array(untrained):
+    """The network sees what it sees of views that are one step apart; only the unit differs."""
+    views = scene_between(-0.5, 1.0, size=(48, 64), grid=(9, 9)).light_field.views[::2, ::2]
+    places = 2 * LightField(views).camera_places
+    options = EstimateOptions(keep_masks=True)
+    apart = estimate(LightField(views, places=places), options, network=untrained)
+    beside = estimate(LightField(views), options, network=untrained)
+    np.testing.assert_allclose(apart.disparity, beside.disparity / 2, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(apart.masks, beside.masks)
+    expected = np.array(beside.made_with.disparity_range) / 2
+    np.testing.assert_allclose(apart.made_with.disparity_range, expected)

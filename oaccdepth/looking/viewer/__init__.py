@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from oaccdepth.disparity import DisparityMap
 from oaccdepth.errors import InvalidOption
 from oaccdepth.files.atomic import check_file, write_bytes
@@ -43,6 +45,11 @@ def write_viewer(
     check_file(path, overwrite)
     _check_sizes(light_field, result, truth)
     payload = Payload()
+    if light_field is not None and light_field.step != 1:  # the page moves views by their number
+        step, light_field = light_field.step, light_field.in_own_steps()
+        result = result.per_step(step, light_field.camera)
+        truth = None if truth is None else truth * np.float32(step)
+        payload.notes.append(f"Disparities here are per {step:g} steps: between the views used.")
     names, colours = tables()
     payload.blocks["colours"] = pack_bytes(colours)
     pack_result(payload, result, truth)
