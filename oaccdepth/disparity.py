@@ -32,7 +32,7 @@ class Pass:
     """What one pass of the network gave."""
 
     disparity: FloatArray  # (h, w) [px]
-    masks: FloatArray | None = None  # (u, v, h, w) in [0, 1]: the masks this pass modulated with
+    masks: FloatArray | None = None  # (u, v, h, w) in [0, 1]: as its disparity implies
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,9 +23,10 @@ from oaccdepth.writers import results
 
 Estimate = Callable[[LightField, EstimateOptions, ReportProgress], DisparityMap]
 
-# How much of the time reading and writing take, and the page, if there is one: 9x9 views of
-# 512x512 px with the weights `fast` on two cores.
-READING, WRITING, PAGE = 0.05, 0.02, 0.08
+# Shares of the time: reading (with the import of torch), writing, and the page if there is one.
+# Measured with 9x9 views of 512x512 px and the weights `fast`: 2.3, 0.1 and 0.7 s of about 15 s on
+# one core; a second one makes only the estimate faster.
+READING, WRITING, PAGE = 0.2, 0.01, 0.04
 VIEW_FILE = "views/disparity_{:02d}_{:02d}.pfm"
 
 

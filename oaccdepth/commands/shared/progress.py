@@ -11,8 +11,8 @@ from rich.text import Text
 
 from oaccdepth.printable import printable
 
-FIRST_STEP = 0.05  # how far the bar may run before the first report
-FIRST_SECONDS = 60.0  # how long a task is taken to be until then
+LEAST_STEP = 0.2  # how far the bar may run ahead of the last report, at least
+FIRST_SECONDS = 20.0  # how long a task is taken to be until then
 CERTAIN = 0.02  # share that must be done before the time left is worth saying
 
 
@@ -28,14 +28,14 @@ class Pace:
         self._start = self._at = clock()
         self._first: float | None = None  # not 0 if an earlier session did a part of the work
         self._reported = self._shown = 0.0
-        self._step = FIRST_STEP
+        self._step = LEAST_STEP
 
     def report(self, fraction: float) -> None:
         """Take note of a report."""
         if self._first is None:
             self._first = self._reported = self._shown = fraction
         elif fraction > self._reported:
-            self._step = fraction - self._reported
+            self._step = max(LEAST_STEP, fraction - self._reported)
             self._reported, self._at = fraction, self._clock()
 
     @property
