@@ -311,8 +311,9 @@ def test_index_links_every_document():
     assert linked == there - {"index.md"}
 
 
-def test_picture_is_small():
-    assert (ROOT / "docs" / "picture.png").stat().st_size < 300_000
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.png")), ids=lambda path: path.name)
+def test_pictures_are_small(path):
+    assert path.stat().st_size < 300_000
 
 
 # Lists

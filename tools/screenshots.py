@@ -5,6 +5,7 @@ one written by `oaccdepth batch --view`. Writes picture.png, page.png, cloud.png
 gallery.png to docs/, each under 300 kB. Needs Playwright (`pip install playwright`) and Chromium.
 """
 
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -105,7 +106,7 @@ def cut_out(picture: Picture, front: Picture) -> Picture:
 
 
 def compose(folder: Path, cloud: Picture) -> Picture:
-    """View, disparity, masks and cloud in a row."""
+    """View, disparity, masks and cloud, two by two."""
     light_field = readers.read(folder / "scene")
     result = read_result(folder)
     masks = np.load(folder / "masks" / "masks.npz")["masks"]  # those of the network
@@ -114,7 +115,7 @@ def compose(folder: Path, cloud: Picture) -> Picture:
     height, width = panels[0].picture.shape[:2]
     fitted = cv2.resize(cloud, (width * 2, height * 2), interpolation=cv2.INTER_AREA)
     panels.append(figures.Panel("In 3D, in the page", np.asarray(fitted, dtype=np.uint8)))
-    return rasterise(figures.compose(panels, columns=4, side=360))
+    return rasterise(figures.compose(panels, columns=2, side=440))
 
 
 def store(path: Path, picture: Picture) -> None:
@@ -122,12 +123,13 @@ def store(path: Path, picture: Picture) -> None:
     image = Image.fromarray(picture)
     image.save(path, optimize=True)
     while path.stat().st_size > LARGEST:
-        palette = image.quantize(256, kmeans=4)
+        palette = image.quantize(256, kmeans=2)
         image.quantize(palette=palette, dither=Image.Dither.FLOYDSTEINBERG).save(
             path, optimize=True
         )
-        if path.stat().st_size > LARGEST:
-            image = image.resize((round(image.width * 0.92), round(image.height * 0.92)))
+        if (size := path.stat().st_size) > LARGEST:
+            scale = 0.97 * math.sqrt(LARGEST / size)
+            image = image.resize((round(image.width * scale), round(image.height * scale)))
     print(f"{path}: {image.width}x{image.height}, {path.stat().st_size / 1000:.0f} kB")
 
 

@@ -47,4 +47,4 @@ def test_all_pictures(tool, scene, tmp_path, monkeypatch):
         assert path.stat().st_size < 300_000
         assert cv2.imread(str(path)).std() > 10
     picture = cv2.imread(str(tmp_path / "picture.png"))
-    assert picture.shape[1] > 4 * 360
+    assert picture.shape[1] > 2 * 440
