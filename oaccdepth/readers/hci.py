@@ -75,7 +75,9 @@ def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
         camera=parameters.camera,
         disparity_range=parameters.disparity_range,
         ground_truth=(lambda: read_pfm(truth)) if truth.is_file() else None,
-        notes=() if has_file else ("No parameters.cfg: the camera is not known.",),
+        notes=()
+        if has_file or options.baseline_mm is not None
+        else ("No parameters.cfg: the camera is not known.",),
     )
 
 

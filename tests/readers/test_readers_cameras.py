@@ -37,6 +37,15 @@ def test_a_camera_given_in_pixels(folder):
     assert np.allclose(depth, 120 * 5 / 2)
 
 
+def test_a_scene_without_parameters_has_the_camera_that_is_given(tmp_path, rendered):
+    files.hci(tmp_path / "town", rendered[0])
+    (tmp_path / "town" / "parameters.cfg").unlink()
+    assert readers.read(tmp_path / "town").notes == ("No parameters.cfg: the camera is not known.",)
+    found = readers.read(tmp_path / "town", ReadOptions(baseline_mm=7, focal_px=90))
+    assert found.camera.baseline_mm == 7.0
+    assert found.notes == ()
+
+
 def test_options_replace_what_the_files_say(tmp_path, rendered):
     files.hci(tmp_path / "town", rendered[0])
     found = readers.read(tmp_path / "town", ReadOptions(baseline_mm=7))
