@@ -1,4 +1,4 @@
-"""One light field of a batch: read, estimate, write, and one record of how it went.
+"""One light field of a batch: runs the pipeline and records the outcome.
 
 The record of a finished scene lies in its `run.json`, with what it was made from. That is how a
 later run knows that the scene is done, and what it tells about it.
@@ -49,7 +49,7 @@ class Stopped(Exception):
 
 @dataclass(frozen=True)
 class Job:
-    """One light field to do."""
+    """One light field to process."""
 
     scene: str  # its place under the root, as a name: "training/boxes"
     source: Path
@@ -58,7 +58,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Record:
-    """How one light field went."""
+    """The outcome of one light field."""
 
     scene: str
     status: str  # done, skipped (done by an earlier run) or failed
@@ -89,7 +89,7 @@ def open_network(options: EstimateOptions) -> Estimate:
 
 @dataclass(frozen=True)
 class Settings:
-    """What is the same for every light field of a batch; goes to every process."""
+    """What all light fields of a batch share; sent to every process."""
 
     reading: ReadOptions = ReadOptions()
     estimating: EstimateOptions = EstimateOptions()
@@ -100,7 +100,7 @@ class Settings:
     open_network: Callable[[EstimateOptions], Estimate] = open_network
 
     def made_from(self, source: Path) -> dict[str, Any]:
-        """All that decides over a result: input, options and weights.
+        """Everything that determines a result: input, options and weights.
 
         The device is left out: a batch may spread over several.
         """
@@ -136,7 +136,7 @@ def fingerprint(source: Path, output: Path) -> str:
 
 
 def _files(source: Path, output: Path) -> list[Path]:
-    """Every file of a light field, hidden ones left out (file managers change them)."""
+    """Every file of a light field except hidden ones, which file managers change."""
     if is_regular(source):
         return [source]
     holds_output = source in output.parents
@@ -150,7 +150,7 @@ def _files(source: Path, output: Path) -> list[Path]:
 
 
 def earlier_record(job: Job, made_from: dict[str, Any]) -> Record | None:
-    """Record of an earlier run that made the same from the same, if its files are still there."""
+    """The record of an earlier run from the same input and options, if its files still exist."""
     made_earlier_from, record = _read_run(job)
     if record is None or made_earlier_from != made_from:
         return None
@@ -165,7 +165,7 @@ def record_since(job: Job, version: RunVersion) -> Record | None:
 
 
 def run_version(job: Job) -> RunVersion:
-    """What tells one `run.json` of a scene from the next, without reading it; None: not there."""
+    """Identifies a version of a scene's `run.json` without reading it; None if there is none."""
     try:
         found = (job.folder / RUN_FILE).stat()
     except OSError:
@@ -208,7 +208,7 @@ class Pipeline:
         self._estimate = opening.result()  # raises what concerns them all: bad weights, no device
 
     def process(self, job: Job, report: Report) -> Record:
-        """Do one light field; whatever happens to it is in the record."""
+        """Process one light field; whatever happens is in the record."""
         try:
             return self._process(job, report)
         except Stopped:
@@ -221,7 +221,7 @@ class Pipeline:
             return Record(job.scene, "failed", relative(message, job))
 
     def stop(self) -> None:
-        """Give up what is in the network, at the end of its present tile."""
+        """Cancel what is in the network, at the end of the current tile."""
         self._stop.set()
         self._network.shutdown(wait=False, cancel_futures=True)
 
@@ -262,7 +262,7 @@ class Pipeline:
     def _in_network(
         self, light_field: LightField, options: EstimateOptions, progress: ReportProgress
     ) -> tuple[DisparityMap, dict[str, Any]]:
-        """Wait for the network's thread; the result with the time and memory that it took."""
+        """Estimate in the network's thread; returns the result, its time and its memory."""
 
         def check_and_report(stage: str, fraction: float) -> None:
             if self._stop.is_set():
@@ -312,7 +312,7 @@ def _describe(
 def _score(
     job: Job, result: DisparityMap, reading: ReadOptions
 ) -> tuple[dict[str, float | None], tuple[str, ...]]:
-    """Scores where ground truth lies beside the scene; if it is bad, a note says so."""
+    """Scores, if there is ground truth; if it is bad, a note says so."""
     truth, notes = read_truth(job.source, reading)
     if truth is None:
         return {}, notes

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from oaccdepth.commands.shared import Overwrite, print_message
+from oaccdepth.commands import shared
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.files.atomic import check_file
 from oaccdepth.options import EstimateOptions
@@ -25,7 +25,7 @@ def export(
             "--levels", metavar="N", min=1, help="Disparities of the first pass, an even number."
         ),
     ] = 34,
-    overwrite: Overwrite = False,
+    overwrite: shared.Overwrite = False,
     *,
     estimating: EstimateOptions,
 ) -> None:
@@ -45,4 +45,4 @@ def export(
         check_file(folder / name, overwrite)
     network, _ = checkpoint.load(checkpoint.find_weights(estimating.weights))
     for path in export_onnx(network, folder, tile=tile, levels=levels):
-        print_message(f"{path}: {path.stat().st_size / 1e6:.1f} MB, tiles of {tile} px.")
+        shared.print_message(f"{path}: {path.stat().st_size / 1e6:.1f} MB, tiles of {tile} px.")

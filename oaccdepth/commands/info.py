@@ -5,17 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oaccdepth.commands.shared import (
-    AsJson,
-    Input,
-    Quiet,
-    Verbose,
-    configure_logging,
-    echo,
-    plural,
-    print_json,
-    progress_bar,
-)
+from oaccdepth.commands import shared
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.errors import InvalidLightField
 from oaccdepth.options import EstimateOptions, ReadOptions
@@ -35,10 +25,10 @@ RANGE_SOURCES = {
 
 @takes(estimating=(EstimateOptions, "weights", "device"), reading=ReadOptions)
 def info(
-    path: Input,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    path: shared.Input,
+    as_json: shared.AsJson = False,
+    quiet: shared.Quiet = False,
+    verbose: shared.Verbose = False,
     *,
     estimating: EstimateOptions,
     reading: ReadOptions,
@@ -51,19 +41,19 @@ def info(
     from oaccdepth import readers
     from oaccdepth.estimation import inference
 
-    configure_logging(quiet, verbose)
+    shared.configure_logging(quiet, verbose)
     # Before the first line of progress: an error is to be the only line.
     light_field = readers.read(path, reading)
     network = inference.load_network(estimating.weights, estimating.device)
-    with progress_bar(quiet or as_json) as progress:
+    with shared.progress_bar(quiet or as_json) as progress:
         progress("measuring", 0.0)
         facts = _describe(light_field)
         facts |= _plan(light_field, estimating, network)
     if as_json:
-        print_json(facts)
+        shared.print_json(facts)
     else:
         for name, text in _lines(facts):
-            echo(f"{name:<14}{text}".rstrip())
+            shared.echo(f"{name:<14}{text}".rstrip())
 
 
 def _describe(light_field: LightField) -> dict[str, Any]:
@@ -121,7 +111,9 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("disparity", _range_text(facts["disparity_range"])),
         (
             "missing",
-            f"{plural(len(facts['missing_views']), 'view')}: {missing}" if missing else "none",
+            f"{shared.plural(len(facts['missing_views']), 'view')}: {missing}"
+            if missing
+            else "none",
         ),
         ("estimate", _plan_text(facts["estimate"])),
     ]

@@ -64,9 +64,9 @@ def prepare(
     overwrite: bool = False,
     beside: Sequence[str] = (),
 ) -> None:
-    """Check all that `write` needs, before the long work starts; nothing is made yet.
+    """Check everything that `write` needs before the long work; creates nothing.
 
-    `beside` names further files that the caller will write there.
+    `beside` names more files that the caller will write there.
 
     Raises
     ------
@@ -105,8 +105,8 @@ def write(
     centre
         The centre view, (h, w, c) in [0, 1]: colours of the point cloud.
     write_beside
-        Writes further files to the folder that it is given; returns their names and what they
-        hold, for `run.json`.
+        Writes more files to the folder that it is given; returns their names and what they hold,
+        for `run.json`.
     """
     folder = Path(folder)
     prepare(folder, options, camera=result.camera, overwrite=overwrite)

@@ -69,7 +69,7 @@ def write_light_field(
     truth: FloatArray | None = None,
     overwrite: bool = False,
 ) -> str:
-    """Write a light field; what is there is kept, unless `overwrite` says otherwise.
+    """Write a light field; existing files are kept unless `overwrite` is given.
 
     Parameters
     ----------
@@ -96,12 +96,12 @@ def write_light_field(
 
 
 def _check_ending(path: Path, name: str) -> None:
-    """Refuse a name by which the readers would not know the format."""
+    """Refuse a name by which the readers would not recognise the format."""
     endings = ENDINGS[name]
     if path.suffix.lower() not in endings:
         raise InvalidOption(
             f"{path}: {name} is written to a file that ends in {' or '.join(endings)}, "
-            "or it would not be read back. Choose another name."
+            "or it could not be read back. Choose another name."
         )
 
 
@@ -141,7 +141,7 @@ def _write_hci(
 
 
 def _range_of(truth: FloatArray | None) -> Range | None:
-    """What the ground truth covers, to a tenth of a pixel, as the benchmark's scenes have it."""
+    """The range of the ground truth, rounded to a tenth of a pixel as in the benchmark's scenes."""
     finite = truth[np.isfinite(truth)] if truth is not None else np.empty(0)
     if not finite.size:
         return None
@@ -149,7 +149,7 @@ def _range_of(truth: FloatArray | None) -> Range | None:
 
 
 def _remove_other_views(folder: Path, names: set[str], keep_truth: bool) -> None:
-    """Take away the views of a larger or differently stored grid that was there before."""
+    """Remove the views of a larger or differently stored grid from before."""
     for path in folder.iterdir():
         is_other = VIEW.fullmatch(path.name) and path.name not in names
         if is_other or path.name == FILE_NAME or (path.name == GROUND_TRUTH and not keep_truth):

@@ -201,7 +201,7 @@ def test_wrong_names(tmp_path, plain):
             write_light_field(plain, tmp_path / "a.jpg", to=name)
         assert str(caught.value) == (
             f"{tmp_path}/a.jpg: {name} is written to a file that ends in {endings}, "
-            "or it would not be read back. Choose another name."
+            "or it could not be read back. Choose another name."
         )
     assert not list(tmp_path.iterdir())
     (tmp_path / "b.h5").mkdir()

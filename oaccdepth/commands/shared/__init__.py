@@ -74,14 +74,14 @@ def echo(text: str, *, nl: bool = True) -> None:
 
 
 class _ToStderr(logging.Handler):
-    """To what stderr is when a message comes: a progress bar puts itself in its place."""
+    """Writes to the stderr of the moment: a progress bar replaces it while it runs."""
 
     def emit(self, record: logging.LogRecord) -> None:
         sys.stderr.write(f"{printable_lines(self.format(record))}\n")
 
 
 def configure_logging(quiet: bool, verbose: bool) -> None:
-    """Send the library's log to stderr: warnings by default, all with -v, errors only with -q."""
+    """Send the library's log to stderr: warnings; everything with -v; only errors with -q."""
     level = logging.ERROR if quiet else logging.INFO if verbose else logging.WARNING
     handler = _ToStderr()
     handler.setFormatter(logging.Formatter("%(message)s"))
@@ -93,7 +93,7 @@ def configure_logging(quiet: bool, verbose: bool) -> None:
 
 @contextmanager
 def bar_on_terminal(quiet: bool = False) -> Iterator[Bar | None]:
-    """A progress bar; None if nobody looks: quiet, or no terminal."""
+    """A progress bar; None if quiet, or without a terminal."""
     console = messages()
     if quiet or not console.is_terminal:
         yield None
@@ -104,7 +104,7 @@ def bar_on_terminal(quiet: bool = False) -> Iterator[Bar | None]:
 
 @contextmanager
 def progress_bar(quiet: bool = False) -> Iterator[ReportProgress]:
-    """A bar with the time left on a terminal, a plain line per stage otherwise."""
+    """A bar with the time left on a terminal; otherwise a line per stage."""
     with bar_on_terminal(quiet) as bar:
         yield bar.report if bar else ignore if quiet else _plain_lines()
 

@@ -1,4 +1,4 @@
-"""Help pages that fit 80 columns: every option whole, grouped by what it is for."""
+"""Help pages that fit 80 columns, with the options grouped by purpose."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _write_usage(command: Any, ctx: Any, formatter: Any, rest: str) -> None:
 
 
 def _fill(paragraph: str, width: int) -> str:
-    """Lines that are indented stay as they are, others are filled."""
+    """Wrap a paragraph, unless it has indented lines."""
     if any(line.startswith("  ") for line in paragraph.splitlines()):
         return paragraph.rstrip()
     return textwrap.fill(paragraph, width, break_on_hyphens=False)
@@ -46,7 +46,7 @@ def _row(name: str, text: str, width: int, column: int) -> str:
 
 
 def _needed(parameter: Any) -> str:
-    """What a call cannot do without, as it is typed."""
+    """An argument or a required option, as it is typed."""
     if parameter.param_type_name == "argument":
         metavar = str(parameter.metavar)
         return metavar if parameter.required or metavar.startswith("[") else f"[{metavar}]"

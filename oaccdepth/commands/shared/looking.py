@@ -35,7 +35,7 @@ LightFieldPath = Annotated[
 
 @dataclass(frozen=True)
 class Shown:
-    """What there is to look at."""
+    """What `view` and `figure` show."""
 
     light_field: LightField | None
     result: DisparityMap
@@ -45,7 +45,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Loading:
-    """How to get at it."""
+    """Where to find it, and how to read or estimate it."""
 
     path: Path
     light_field_path: Path | None

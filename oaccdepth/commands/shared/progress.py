@@ -31,7 +31,7 @@ class Pace:
         self._step = LEAST_STEP
 
     def report(self, fraction: float) -> None:
-        """Take note of a report."""
+        """Remember a report."""
         if self._first is None:
             self._first = self._reported = self._shown = fraction
         elif fraction > self._reported:
@@ -40,7 +40,7 @@ class Pace:
 
     @property
     def fraction(self) -> float:
-        """How much is done, as well as one can know."""
+        """How much is done, extrapolated from the last report."""
         taken, done = self._at - self._start, self._reported - (self._first or 0.0)
         speed = done / taken if taken else 1 / FIRST_SECONDS
         ahead = min(speed * (self._clock() - self._at), 0.95 * self._step)
