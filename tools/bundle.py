@@ -3,9 +3,9 @@
 python tools/bundle.py RUN/latest.safetensors NAME VALIDATION [STRESS]
 
 Estimates every scene with ground truth below the folders (automatic range, 15 px border left out,
-as `oaccdepth evaluate` does). Fits scale and offset of the certainty on all of them, so that the
-confidence is a probability, writes weights/NAME.safetensors with the scores, replaces the card in
-weights/README.md, and prints a table of the confidence's reliability.
+as `oaccdepth evaluate` does). On all of them together it fits the weights of the signs of a good
+answer, so that the confidence is a probability. Writes weights/NAME.safetensors with the scores,
+replaces the card in weights/README.md, and prints a table of the confidence's reliability.
 """
 
 import json
@@ -16,15 +16,31 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from torch import Tensor
 
 from oaccdepth import readers
 from oaccdepth.estimation.inference import LoadedWeights, estimate
 from oaccdepth.evaluation import metrics
 from oaccdepth.networks import checkpoint
+from oaccdepth.networks.fast import Answer, FastNet, signs
 
 WEIGHTS = Path(__file__).parents[1] / "weights"
 BAD = 0.07  # px
 BINS = 10  # of the confidence
+
+
+Certainty = tuple[float, float, float]
+
+
+class Recording(FastNet):
+    """Keeps the signs by which it told its confidence."""
+
+    last: tuple[Tensor, Tensor]  # (b, h, w) each, of the last block
+
+    def confidence(self, answer: Answer) -> Tensor:
+        """As ever."""
+        self.last = signs(answer)
+        return super().confidence(answer)
 
 
 @dataclass
@@ -33,51 +49,49 @@ class Scene:
 
     name: str
     scores: dict[str, float]
-    certainty: np.ndarray  # of the scored pixels, before it is calibrated
-    right: np.ndarray  # whether their error is below 0.07 px
+    signs: np.ndarray  # (3, n) of the scored pixels: certainty, information, 1
+    right: np.ndarray  # (n): whether their error is below 0.07 px
 
 
-def examine(network: LoadedWeights, folder: Path) -> list[Scene]:
-    """Estimate every scene with ground truth below a folder."""
+def examine(network: Recording, folder: Path) -> list[Scene]:
+    """Estimate every scene with ground truth below a folder; none may be larger than a block."""
     scenes = []
     for path in readers.find(folder):
         truth = readers.read_ground_truth(path)
         if truth is None:
             continue
-        found = estimate(readers.read(path), network=network)
+        found = estimate(readers.read(path), network=LoadedWeights(network)).disparity
         inner = metrics.scored_pixels(truth)
         scores = {
-            "mse_100": metrics.mse_100(found.disparity, truth, inner),
-            "badpix_0070": metrics.bad_pix(found.disparity, truth, inner, BAD),
+            "mse_100": metrics.mse_100(found, truth, inner),
+            "badpix_0070": metrics.bad_pix(found, truth, inner, BAD),
         }
-        sure = np.clip(found.confidence[inner].astype(np.float64), 1e-6, 1 - 1e-6)
-        right = np.abs(found.disparity - truth)[inner] <= BAD
-        scenes.append(Scene(path.name, scores, np.log(sure / (1 - sure)), right))
+        height, width = truth.shape
+        one, other = (sign[0, :height, :width].double().numpy()[inner] for sign in network.last)
+        right = np.abs(found - truth)[inner] <= BAD
+        scenes.append(Scene(path.name, scores, np.stack([one, other, np.ones_like(one)]), right))
         print(path.name, {name: round(value, 3) for name, value in scores.items()}, flush=True)
     return scenes
 
 
-def calibrate(scenes: list[Scene]) -> tuple[float, float]:
-    """Scale and offset of the certainty that fit best; every scene counts alike."""
-    x = np.concatenate([scene.certainty for scene in scenes])
-    y = np.concatenate([scene.right for scene in scenes]).astype(np.float64)
-    weight = np.concatenate([np.full(len(one.right), 1 / len(one.right)) for one in scenes])
-    scale, offset = 1.0, 0.0
-    for _ in range(30):  # Newton's method
-        p = 1 / (1 + np.exp(-(scale * x + offset)))
-        slope = weight * (p - y)
-        bend = weight * p * (1 - p) + 1e-12
-        matrix = [[(bend * x * x).sum(), (bend * x).sum()], [(bend * x).sum(), bend.sum()]]
-        step = np.linalg.solve(matrix, [(slope * x).sum(), slope.sum()])
-        scale, offset = scale - step[0], offset - step[1]
-    return float(scale), float(offset)
+def calibrate(scenes: list[Scene]) -> Certainty:
+    """Weights of the signs that fit best, by Newton's method; every scene counts alike."""
+    x = np.concatenate([scene.signs for scene in scenes], 1)
+    y = np.concatenate([scene.right for scene in scenes])
+    share = np.concatenate([np.full(len(one.right), 1 / len(one.right)) for one in scenes])
+    weights = np.array([1.0, 0.0, 0.0])
+    for _ in range(30):
+        p = 1 / (1 + np.exp(-weights @ x))
+        bend = (share * p * (1 - p)) * x @ x.T + 1e-9 * np.eye(3)
+        weights -= np.linalg.solve(bend, x @ (share * (p - y)))
+    return float(weights[0]), float(weights[1]), float(weights[2])
 
 
-def reliability(scenes: list[Scene], certainty: tuple[float, float]) -> tuple[float, list[str]]:
+def reliability(scenes: list[Scene], certainty: Certainty) -> tuple[float, list[str]]:
     """Expected calibration error, and a row for each tenth of the confidence."""
-    x = np.concatenate([scene.certainty for scene in scenes])
+    x = np.concatenate([scene.signs for scene in scenes], 1)
     right = np.concatenate([scene.right for scene in scenes])
-    sure = 1 / (1 + np.exp(-(certainty[0] * x + certainty[1])))
+    sure = 1 / (1 + np.exp(-np.array(certainty) @ x))
     number = np.minimum((sure * BINS).astype(int), BINS - 1)
     error, rows = 0.0, []
     for index in range(BINS):
@@ -103,17 +117,19 @@ def main() -> None:
     if len(sys.argv) < 4:
         sys.exit(__doc__)
     source, name, folders = Path(sys.argv[1]), sys.argv[2], [Path(word) for word in sys.argv[3:]]
-    network, facts = checkpoint.load(source)
-    network.config = replace(network.config, certainty=(1.0, 0.0))
-    sets = [examine(LoadedWeights(network.eval(), name), folder) for folder in folders]
+    trained, facts = checkpoint.load(source)
+    network = Recording(trained.config).eval()
+    network.load_state_dict(trained.state_dict())
+    sets = [examine(network, folder) for folder in folders]
     certainty = calibrate([scene for scenes in sets for scene in scenes])
-    network.config = replace(network.config, certainty=certainty)
+    trained.config = replace(trained.config, certainty=certainty)
+    print("certainty", certainty)
     for folder, scenes in zip(folders, sets, strict=True):
         error, rows = reliability(scenes, certainty)
         print(f"{folder.name}: expected calibration error {error:.3f}", *rows, sep="\n")
     for key, scenes in zip(("scores", "stress"), sets, strict=False):
         facts[key] = json.dumps({scene.name: scene.scores for scene in scenes})
-    checkpoint.save(WEIGHTS / f"{name}.safetensors", network, facts)
+    checkpoint.save(WEIGHTS / f"{name}.safetensors", trained, facts)
     write_card(name)
 
 

@@ -15,6 +15,7 @@ from oaccdepth.compiling import run_by_rows
 from oaccdepth.evidence.views import Views
 
 TOLERANCE = 0.02  # of intensity: a sample that is as far off counts half
+USUAL_VIEWS = 40  # that the following are meant for
 ANCHOR = 1.0  # how firmly a pixel keeps its answer where the views say nothing
 STIFFNESS = 10.0  # of the second differences
 CREASE = 0.02  # px of second difference: from there on the map may crease
@@ -24,26 +25,29 @@ FARTHEST = 0.15  # px that an answer is moved by a single step
 
 
 @torch.no_grad()
-def fit(views: Views, disparity: Tensor, times: int = 2) -> Tensor:
-    """The map (h, w) [px] near the given one that fits the views best.
+def fit(views: Views, disparity: Tensor, times: int = 2) -> tuple[Tensor, Tensor]:
+    """The map (h, w) [px] near the given one that fits the views best, and how much they say.
 
-    The views are asked again at the map that the first time found.
+    The views are asked again at the map that the first time found. How much they say is the
+    curvature of their misfit, (h, w).
     """
+    curvature = torch.zeros_like(disparity)
     for _ in range(times):
-        disparity = fit_once(views, disparity)
-    return disparity
+        disparity, curvature = fit_once(views, disparity)
+    return disparity, curvature
 
 
-def fit_once(views: Views, disparity: Tensor) -> Tensor:
+def fit_once(views: Views, disparity: Tensor) -> tuple[Tensor, Tensor]:
     """Ask the views once, then solve."""
-    slope, curvature = misfit(views, disparity)
+    share = USUAL_VIEWS / max(len(views.pictures), 1)
+    slope, curvature = (share * part for part in misfit(views, disparity))
     firmness = curvature + ANCHOR
     target = disparity - (slope / firmness).clamp(-FARTHEST, FARTHEST)
     found = disparity
     for _ in range(ROUNDS):
         creases = [crease(difference(found, axis)) for axis in (0, 1)]
         found = solve(found, target, firmness, creases)
-    return found
+    return found, curvature
 
 
 def misfit(views: Views, disparity: Tensor) -> tuple[Tensor, Tensor]:

@@ -35,6 +35,8 @@ PLACE_RADII = (1, 4)  # px around a pixel, over which the last answers are avera
 LARGEST_PLACE = 4.0  # steps between candidates
 # px that an answer depends on: 24 + 12 + 4 + 3 of layers, blocks of 8, enlargements, context
 RECEPTIVE_MARGIN = 64
+SIGN_RADIUS = 2  # px
+LEAST_INFORMATION = 1e-3  # nothing that a picture of 8 bits could hold
 STRIP = 64  # rows at full resolution
 STRIP_MARGIN = 4  # rows around them that three layers of 3x3 see, and an even number
 
@@ -60,7 +62,8 @@ class FastConfig:
     refine_views: int = 40  # that later passes look at
     squarings: int = 3  # of the mask, Eq. 8: q = 2 ** squarings; -1: no masks
     iterations: int = 2
-    certainty: tuple[float, float] = (1.0, 0.0)  # scale and offset that make it a probability
+    # what makes a probability of the signs of a good answer: their weights, and an offset
+    certainty: tuple[float, float, float] = (1.0, 0.0, 0.0)
 
 
 @dataclass
@@ -70,7 +73,8 @@ class Answer:
     disparity: Tensor  # (b, h, w) [px]
     spread: Tensor  # (b, h, w) [px]: how far apart its hypotheses lie
     logits: Tensor  # (b, l or n, h, w) of the levels or candidates
-    certainty: Tensor  # (b, h, w): logit of an error below 0.07 px
+    certainty: Tensor  # (b, h, w): logit of an error below 0.07 px, as the network sees it
+    information: Tensor | None = None  # (b, h, w): how firmly the views hold it, after a fit
 
 
 @dataclass
@@ -120,9 +124,9 @@ class FastNet(nn.Module):
         picture = colour(views.reference)[None]
         answer = Answer(*run(partial(self.first_pass, levels=levels), volume, picture))
         memory = Memory(levels, answer.logits, picture)
-        yield answer
         chosen = views.only(thin_out(views.steps, self.config.refine_views))
         further = (iterations or self.config.iterations) - 1
+        yield answer if further else self.polish(chosen, answer, 2)
         for number in range(further):
             if number == 0:
                 answer = self.polish(chosen, answer, 1)
@@ -140,7 +144,8 @@ class FastNet(nn.Module):
     @torch.no_grad()
     def polish(self, views: Views, answer: Answer, times: int) -> Answer:
         """An answer, fitted to the views: a refinement starts from it, and the last one ends so."""
-        return replace(answer, disparity=fit(views, answer.disparity[0], times)[None])
+        disparity, information = fit(views, answer.disparity[0], times)
+        return replace(answer, disparity=disparity[None], information=information[None])
 
     def first_pass(self, volume: Tensor, picture: Tensor, levels: Tensor) -> tuple[Tensor, ...]:
         """Evidence (b, l/2, 18, h, w) uint8 to the fields of an Answer."""
@@ -182,8 +187,9 @@ class FastNet(nn.Module):
 
     def confidence(self, answer: Answer) -> Tensor:
         """The probability that an answer's error is below 0.07 px (b, h, w)."""
-        scale, offset = self.config.certainty
-        return torch.sigmoid(scale * answer.certainty + offset)
+        certainty, information, offset = self.config.certainty
+        one, other = signs(answer)
+        return torch.sigmoid(certainty * one + information * other + offset)
 
     @torch.no_grad()
     def look(self, views: Views, candidates: Tensor) -> Tensor:
@@ -211,6 +217,20 @@ class Refinement(nn.Module):
         logits = found[:, :count].float() - self.beta * prior
         disparity, spread = decide(logits, candidates)
         return disparity, spread, logits, found[:, count].float()
+
+
+def signs(answer: Answer) -> tuple[Tensor, Tensor]:
+    """By what a good answer is known (b, h, w): the network's certainty, what the views say.
+
+    Both over a few pixels: enlarging maps leaves a fine pattern in them.
+    """
+    information = answer.information
+    if information is None:
+        information = torch.ones_like(answer.disparity)
+    maps = torch.stack([answer.certainty, information], 1)
+    side = 2 * SIGN_RADIUS + 1
+    certainty, firm = F.avg_pool2d(maps, side, 1, SIGN_RADIUS, count_include_pad=False).unbind(1)
+    return certainty, torch.log(firm + LEAST_INFORMATION)
 
 
 def cut_strips(height: int, strip: int) -> list[tuple[slice, slice]]:

@@ -1,0 +1,103 @@
+"""The last fit: fused and plain versions, a dense system, and what it must leave alone."""
+
+import numpy as np
+import pytest
+import torch
+
+from oaccdepth.evidence import fit
+from oaccdepth.evidence.views import Views
+
+
+@pytest.fixture
+def random_views():
+    torch.manual_seed(3)
+    steps = torch.tensor([[1.0, 0.0], [0.0, -1.0], [0.5, 0.7], [-1.0, 1.0]])
+    return Views(torch.rand(4, 3, 24, 30), torch.rand(3, 20, 26), steps, margin=2)
+
+
+def textured(height, width, shift_y=0.0, shift_x=0.0):
+    """A smooth picture (3, h, w), moved by a fraction of a pixel without any interpolation."""
+    y = torch.arange(height)[:, None] - shift_y
+    x = torch.arange(width) - shift_x
+    tones = [torch.sin(0.4 * y + 0.3 * x), torch.cos(0.5 * x - 0.2 * y), torch.sin(0.6 * y) + 0 * x]
+    return 0.5 + 0.3 * torch.stack(tones)
+
+
+def moved_views(disparity, height=40, width=48):
+    """Four views of a frontal plane at a disparity."""
+    steps = torch.tensor([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    # a point of the reference is at + disparity * step of a view
+    views = [textured(height, width, disparity * dy, disparity * dx) for dy, dx in steps.tolist()]
+    return Views(torch.stack(views), textured(height, width), steps)
+
+
+def test_fused_misfit_is_the_plain_one(random_views):
+    disparity = torch.randn(20, 26)
+    for ours, plain in zip(
+        fit.misfit(random_views, disparity), fit.plain_misfit(random_views, disparity), strict=True
+    ):
+        torch.testing.assert_close(ours, plain, rtol=1e-4, atol=1e-4)
+
+
+def test_misfit_is_the_derivative_of_the_squared_difference():
+    """Where all samples fit well, the robust weight is next to 1: a finite difference will do."""
+    views, at, step = moved_views(0.3), 0.3005, 1e-3
+
+    def squared(d):
+        total = torch.zeros(views.size)
+        for picture, direction in zip(views.pictures, views.steps, strict=True):
+            value, _, _ = fit.sample(picture, direction, 0, torch.full(views.size, d))
+            total += ((value - views.reference) ** 2).sum(0)
+        return total
+
+    expected = (squared(at + step) - squared(at - step)) / (4 * step)
+    slope, curvature = fit.misfit(views, torch.full(views.size, at))
+    inner = np.s_[4:-4, 4:-4]
+    torch.testing.assert_close(slope[inner], expected[inner], rtol=0.05, atol=2e-5)
+    assert (curvature[inner] > 0).all()
+
+
+def test_solvers_agree_with_a_dense_system():
+    torch.manual_seed(1)
+    height, width = 7, 8
+    start, target = torch.randn(height, width), torch.randn(height, width)
+    firmness = torch.rand(height, width) + 0.2
+    creases = [torch.rand(height - 2, width), torch.rand(height, width - 2)]
+    matrix = torch.diag(firmness.flatten()).double()
+    index = torch.arange(height * width).view(height, width)
+    for axis, weights in enumerate(creases):
+        n = index.shape[axis] - 2
+        triples = [index.narrow(axis, offset, n).flatten() for offset in range(3)]
+        for a, b, c, weight in zip(*triples, weights.flatten().double(), strict=True):
+            row = torch.zeros(height * width, dtype=torch.float64)
+            row[a], row[b], row[c] = 1, -2, 1
+            matrix += weight * torch.outer(row, row)
+    expected = torch.linalg.solve(matrix, (firmness * target).flatten().double())
+    for solver in (fit.solve, fit.plain_solve):
+        found = solver(start, target, firmness, creases)
+        torch.testing.assert_close(found.flatten().double(), expected, rtol=1e-3, atol=1e-4)
+
+
+def test_a_wrong_answer_moves_to_what_the_views_say():
+    views = moved_views(0.3)
+    found, information = fit.fit(views, torch.full(views.size, 0.36))
+    assert (found - 0.3).abs()[6:-6, 6:-6].max() < 0.02
+    assert information[6:-6, 6:-6].min() > 0.01
+
+
+def test_where_the_views_say_nothing_planes_stay_planes():
+    grey = torch.full((3, 30, 32), 0.5)
+    views = Views(grey.expand(4, -1, -1, -1).contiguous(), grey, moved_views(0).steps)
+    y, x = torch.meshgrid(torch.arange(30.0), torch.arange(32.0), indexing="ij")
+    plane = 0.01 * y - 0.02 * x
+    found, information = fit.fit(views, plane)
+    torch.testing.assert_close(found, plane, atol=1e-4, rtol=0)
+    assert information.abs().max() < 1e-9
+
+
+def test_a_step_stays_a_step():
+    grey = torch.full((3, 24, 24), 0.5)
+    views = Views(grey.expand(4, -1, -1, -1).contiguous(), grey, moved_views(0).steps)
+    step = torch.where(torch.arange(24) < 12, 0.0, 1.0).expand(24, 24).contiguous()
+    found, _ = fit.fit(views, step)
+    assert (found - step).abs().max() < 0.02
