@@ -14,6 +14,7 @@ from torch import Tensor
 
 from oaccdepth import evidence, readers
 from oaccdepth.estimation.blocks import Wanted, cut_views, in_tiles, plan_levels
+from oaccdepth.estimation.exposure import normalise_exposure
 from oaccdepth.estimation.inference import TILES
 from oaccdepth.evaluation import metrics
 from oaccdepth.evidence.views import Views, thin_out
@@ -103,7 +104,7 @@ def score_passes(network: FastNet, scene: Path, num_passes: int) -> list[Score]:
     """The scores of a scene after each pass, each as if it were the last."""
     truth = readers.read_ground_truth(scene)
     assert truth is not None, f"{scene}: no ground truth"
-    light_field = readers.read(scene)
+    light_field, _ = normalise_exposure(readers.read(scene))
     levels = plan_levels(*RANGE, network.config.level_step)
     wanted = Wanted(levels, num_passes, TILES["fast"], light_field.reference_view)
     region = (slice(0, truth.shape[0]), slice(0, truth.shape[1]))

@@ -14,7 +14,8 @@ from oaccdepth import evidence
 from oaccdepth.estimation import blocks
 from oaccdepth.estimation.blocks import Wanted, cut_blocks, cut_views, in_tiles, plan_levels
 from oaccdepth.estimation.inference import estimate
-from oaccdepth.evidence.views import ABSENT
+from oaccdepth.evidence import plain
+from oaccdepth.evidence.views import ABSENT, thin_out
 from oaccdepth.lightfield import LightField
 from oaccdepth.networks.fast import FastConfig, FastNet
 from oaccdepth.options import EstimateOptions
@@ -47,7 +48,8 @@ def test_levels_cover_every_range(low, width, step):
     assert levels[0] <= low + 1e-4 and levels[-1] >= low + width - 1e-4
     assert len(levels) % 2 == 0 and len(levels) >= 4
     np.testing.assert_allclose(levels.diff(), step, atol=1e-4)
-    assert len(levels) <= width / step + 6  # and not much more
+    most = (width + 2 * blocks.LEVEL_MARGIN) / step + 6
+    assert len(levels) <= most  # and not much more
     assert float(levels[0] / (2 * step)) == pytest.approx(round(float(levels[0] / (2 * step))))
 
 
@@ -112,16 +114,30 @@ def test_blocks_hardly_matter(wide, untrained, monkeypatch):
     assert parts.confidence.shape == whole.confidence.shape
 
 
+def tolerance_at(pictures, some, disparity, y, x):
+    """Twice the median difference, and what a misfit of a quarter pixel makes of the gradient."""
+    difference = plain.differences(some, torch.from_numpy(disparity)) / 3
+    noise = float(difference[difference < 1].median())
+    grey = np.pad(pictures[4, 4].mean(0), 1, mode="edge")
+    across, down = grey[y + 1, x + 2] - grey[y + 1, x], grey[y + 2, x + 1] - grey[y, x + 1]
+    return 2 * noise + 0.25 * np.hypot(across, down) / 2
+
+
 def test_masks_are_literal_ones(scene, untrained):
+    """Eq. 8 above what noise and interpolation explain."""
     valid = np.ones((9, 9), bool)
     valid[2, 3] = False
     light_field = LightField(scene.light_field.views, valid=valid)
     options = EstimateOptions(disparity_range=(-1.5, 1.6), keep_masks=True, iterations=1)
     result = estimate(light_field, options, network=untrained)
     assert not result.masks[2, 3].any() and (result.masks[4, 4] == 1).all()
+    views = cut_views(light_field, wanted(light_field), (slice(0, 48), slice(0, 64)), CPU)
+    some = views.only(thin_out(views.steps, blocks.MEASURED_VIEWS))
     pictures = scene.light_field.views.astype(np.float64).transpose(0, 1, 4, 2, 3)
-    for (u, v), (y, x) in (((0, 0), (20, 30)), ((8, 3), (10, 50)), ((4, 5), (0, 63))):
-        expected, _ = reference.masks_at(
-            [pictures[u, v]], pictures[4, 4], [(4 - u, 4 - v)], 0, y, x, result.disparity[y, x], 8
+    for (u, v), (y, x) in (((0, 0), (20, 30)), ((8, 3), (10, 50)), ((4, 5), (0, 62))):
+        found = reference.difference(
+            pictures[u, v], pictures[4, 4], y, x, 0, (4 - u, 4 - v), result.disparity[y, x]
         )
-        assert result.masks[u, v, y, x] == pytest.approx(expected[0], abs=1e-3)
+        tolerance = tolerance_at(pictures, some, result.disparity, y, x)
+        expected = 0.0 if found is None else (1 - min(max(found / 3 - tolerance, 0), 1)) ** 8
+        assert result.masks[u, v, y, x] == pytest.approx(expected, abs=2e-3)
