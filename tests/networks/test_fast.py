@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from oaccdepth.estimation.blocks import Wanted, cut_views, in_tiles, plan_levels
+from oaccdepth.networks import fast
 from oaccdepth.networks.fast import (
     EXTRA,
     NEAR,
@@ -137,6 +138,21 @@ def test_tiles_change_nothing(random):
         ):
             for ours, expected in zip(in_tiles(64, size)(step, *maps), step(*maps), strict=True):
                 torch.testing.assert_close(ours, expected, atol=2e-4, rtol=1e-4)
+
+
+def test_strips_change_nothing(random, monkeypatch):
+    """Full resolution is computed a few rows at a time."""
+    torch.manual_seed(0)
+    volume = torch.randint(256, (1, 3, 18, 40, 24), dtype=torch.uint8)
+    picture, levels = torch.rand(1, 3, 40, 24), torch.arange(6) * 0.25
+    answers = []
+    for rows in (40, 16, 8):
+        monkeypatch.setattr(fast, "STRIP", rows)
+        with torch.no_grad():
+            answers.append(random.first_pass(volume, picture, levels))
+    for other in answers[1:]:
+        for ours, expected in zip(other, answers[0], strict=True):
+            torch.testing.assert_close(ours, expected, atol=2e-4, rtol=1e-4)
 
 
 def test_the_mean_stays_near_the_best_level():
