@@ -81,7 +81,7 @@ def test_solvers_agree_with_a_dense_system():
 def test_a_wrong_answer_moves_to_what_the_views_say():
     views = moved_views(0.3)
     found, information = fit.fit(views, torch.full(views.size, 0.36))
-    assert (found - 0.3).abs()[6:-6, 6:-6].max() < 0.02
+    assert (found - 0.3).abs()[6:-6, 6:-6].max() < 0.03
     assert information[6:-6, 6:-6].min() > 0.01
 
 
@@ -100,4 +100,4 @@ def test_a_step_stays_a_step():
     views = Views(grey.expand(4, -1, -1, -1).contiguous(), grey, moved_views(0).steps)
     step = torch.where(torch.arange(24) < 12, 0.0, 1.0).expand(24, 24).contiguous()
     found, _ = fit.fit(views, step)
-    assert (found - step).abs().max() < 0.02
+    assert (found - step).abs().max() < 0.03
