@@ -46,6 +46,7 @@ def plan(
 ) -> Plan:
     """Time and memory of an estimate, from timing a small part of the picture here and now."""
     loaded = network or load_network(options.weights, options.device)
+    light_field = replace(light_field, reference=options.reference or light_field.reference)
     if light_field.step != 1:
         step = light_field.step
         own = plan(light_field.in_own_steps(), per_step(options, step), network=loaded)
@@ -56,17 +57,23 @@ def plan(
     started = time.perf_counter()
     coverage = cover(light_field, loaded, options)
     seconds = time.perf_counter() - started
+    if coverage.source != "none":  # else the network is not asked
+        seconds += foresee_seconds(light_field, options, loaded, coverage)
+    return Plan(seconds, foresee_memory(light_field, options, loaded, coverage), coverage)
+
+
+def foresee_seconds(
+    light_field: LightField, options: EstimateOptions, loaded: LoadedWeights, coverage: Coverage
+) -> float:
+    """Seconds of all passes, from those over a small part of the picture."""
     height, width = light_field.resolution
     least, most = TIMED_SIDES
     side = max(least, min(most, int(math.sqrt(height * width)) // TIMED_PART))
-    side = side // ALIGNMENT * ALIGNMENT
     one = replace(coverage, shears=coverage.shears[:1])
     _seconds(middle(light_field, least), options, loaded, one)  # the first run prepares kernels
-    part = middle(light_field, side)
+    part = middle(light_field, side // ALIGNMENT * ALIGNMENT)
     work = work_px(light_field, options, loaded, coverage) / work_px(part, options, loaded, one)
-    seconds += _seconds(part, options, loaded, one) * work
-    memory = foresee_memory(light_field, options, loaded, coverage)
-    return Plan(seconds, memory, coverage)
+    return _seconds(part, options, loaded, one) * work
 
 
 def middle(light_field: LightField, side: int) -> LightField:

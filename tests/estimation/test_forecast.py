@@ -52,6 +52,13 @@ def test_a_plan(scene, untrained):
     assert plan.coverage.source == "estimated"
 
 
+def test_pictures_that_say_nothing_take_no_time(untrained, monkeypatch):
+    monkeypatch.setattr(forecast, "run", None)  # the network is not asked
+    plan = forecast.plan(blank(64, (3, 3)), network=untrained)
+    assert plan.coverage.source == "none"
+    assert plan.memory_bytes > 395e6
+
+
 def test_the_middle_of_pictures_without_corners(untrained):
     """What is timed may hold none of what is valid."""
     valid = np.ones((3, 3, 64, 64), bool)
