@@ -17,7 +17,7 @@ from oaccdepth.evidence.views import Views
 TOLERANCE = 0.02  # of intensity: a sample that is as far off counts half
 USUAL_VIEWS = 40  # that the following are meant for
 ANCHOR = 1.0  # how firmly a pixel keeps its answer where the views say nothing
-STIFFNESS = 10.0  # of the second differences
+STIFFNESS = 30.0  # of the second differences
 CREASE = 0.02  # px of second difference: from there on the map may crease
 ROUNDS = 3
 STEPS = 60  # of conjugate gradients in each round
