@@ -168,7 +168,7 @@ def _find_depth(
             if DEPTH_MASK in datasets:
                 check_storage(path, datasets[DEPTH_MASK])
                 depth[_fitting_mask(as_map(_centre(file[DEPTH_MASK]), path), depth, path)] = np.nan
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             return np.asarray(spacing * focal / depth - shift, dtype=np.float32)
 
     return read

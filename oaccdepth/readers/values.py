@@ -101,7 +101,8 @@ class Conversion:
         return np.multiply(np.minimum(colour, largest), int(self.factor), dtype=self.dtype)
 
     def _convert_floats(self, colour: Array, valid: BoolArray | None) -> Converted:
-        result = colour.astype(np.float32)
+        with np.errstate(over="ignore"):  # beyond all numbers is infinite, and masked
+            result = colour.astype(np.float32)
         finite: BoolArray = np.asarray(np.isfinite(result).all(axis=-1), dtype=np.bool_)
         unknown = finite.size - int(np.count_nonzero(finite))
         if unknown:
@@ -276,4 +277,5 @@ def as_map(values: Array, path: Path) -> FloatArray:
             f"{path}: holds {values.dtype} of shape {values.shape}, "
             "expected one disparity map (height, width)."
         )
-    return np.ascontiguousarray(values, dtype=np.float32)
+    with np.errstate(over="ignore"):  # beyond all numbers is infinite, and masked
+        return np.ascontiguousarray(values, dtype=np.float32)

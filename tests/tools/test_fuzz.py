@@ -1,0 +1,65 @@
+"""tools/fuzz.py: clean cases are clean, and what is not clean is seen."""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+TOOLS = Path(__file__).parents[2] / "tools"
+
+
+@pytest.fixture
+def fuzz(monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
+    import fuzz
+
+    return fuzz
+
+
+def settings(**changed):
+    usual = {"cases": 3, "seed": 1, "first": 0, "minutes": 9, "seconds": 300.0, "memory": 1024.0}
+    return argparse.Namespace(**{**usual, **changed})
+
+
+def test_the_command():
+    command = [sys.executable, str(TOOLS / "fuzz.py"), "--cases", "60", "--seed", "5"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    first, *_, last = answer.stdout.splitlines()
+    assert first == "seed 5"
+    assert last.startswith("seed 5: 60 cases, 0 not clean; readings: ")
+
+
+FAULTS = {
+    "ZeroDivisionError": lambda: 1 // 0,
+    "written to stderr": lambda: os.write(2, b"libpng warning"),
+    "MiB": lambda: bytearray(os.urandom(1 << 20) * 60),
+    "more than 0.2 s": lambda: time.sleep(5),
+    "ended with 7": lambda: os._exit(7),
+}
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_what_is_not_clean_is_seen(fuzz, tmp_path, monkeypatch, capsys, kind):
+    file = tmp_path / "file"
+    file.write_bytes(b"content")
+    targets = [fuzz.Target("a file", file, FAULTS[kind])]
+    monkeypatch.setattr(fuzz, "make_targets", lambda folder: targets)
+    args = settings(cases=1, memory=20.0, seconds=0.2 if "0.2" in kind else 300.0)
+    summary = fuzz.run_cases(args, tmp_path)
+    assert summary.failures == [0]
+    assert kind in capsys.readouterr().out
+    assert file.read_bytes() == b"content"
+
+
+def test_a_case_is_the_same_every_time(fuzz):
+    import numpy as np
+
+    first, again, other = (
+        fuzz.damage(bytes(range(200)), np.random.default_rng([1, number])) for number in (3, 3, 4)
+    )
+    assert first == again != other
