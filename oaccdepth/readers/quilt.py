@@ -1,4 +1,4 @@
-"""Looking Glass quilts: refused, because their views lie in one row."""
+"""Looking Glass quilts: refused, with what to do: a row of views is read from a folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from oaccdepth.files.regular import is_regular, open_regular
 
 NAME = "quilt"
 EXTENSIONS: tuple[str, ...] = (".png", ".jpg", ".jpeg", ".webp", ".mp4")
-SIGN = "Looking Glass quilts (name_qs8x6a0.75.png): one row of views is not enough"
+SIGN = "Looking Glass quilts (name_qs8x6a0.75.png): to be cut into a folder of views first"
 
 QUILT_NAME = re.compile(r".*_qs(\d{1,3})x(\d{1,3})a[\d.]+", re.IGNORECASE)
 EXIF_KEYS = tuple("LKGColumns".encode(code) for code in ("ascii", "utf-16-le", "utf-16-be"))
@@ -39,6 +39,6 @@ def refuse(path: Path) -> UnknownFormat:
     match = QUILT_NAME.fullmatch(path.stem)
     views = f" of {int(match[1]) * int(match[2])} views" if match else ""
     return UnknownFormat(
-        f"{path}: a Looking Glass quilt{views}, all of one camera row; "
-        "disparity is estimated from camera rows and columns together, from 3 x 3 views on."
+        f"{path}: a Looking Glass quilt{views}, all of one camera row. "
+        "Cut it into view_00_00.png, view_00_01.png, ..., from bottom left to top right."
     )

@@ -512,11 +512,11 @@ def test_raytrix(tmp_path):
 def test_quilts(tmp_path, views):
     path = tmp_path / "doll_qs8x6a0.75.png"
     files.write_picture(path, views[0, 0])
-    reason = "disparity is estimated from camera rows and columns together, from 3 x 3 views on."
-    message = f"{path}: a Looking Glass quilt of 48 views, all of one camera row; {reason}"
+    reason = "Cut it into view_00_00.png, view_00_01.png, ..., from bottom left to top right."
+    message = f"{path}: a Looking Glass quilt of 48 views, all of one camera row. {reason}"
     fails(UnknownFormat, path, message)
     path = tmp_path / "doll.jpg"
-    message = f"{path}: a Looking Glass quilt, all of one camera row; {reason}"
+    message = f"{path}: a Looking Glass quilt, all of one camera row. {reason}"
     entry = '{"LKGColumns": 8}'
     for content in (
         b"\xff\xd8 Exif " + entry.encode(),
