@@ -3,12 +3,12 @@
 OaccDepthError
 ├─ UnreadableFile(OSError)          the file is missing, truncated or not what its name says
 ├─ UnknownFormat(ValueError)        no reader recognises this path
-├─ InvalidLightField(ValueError)    views missing, of different sizes, not a usable grid
+├─ InvalidLightField(ValueError)    views missing, of different sizes, not a usable array
 ├─ InvalidCheckpoint(ValueError)    weights do not fit the network, or are damaged
-├─ InvalidOption(ValueError)        a setting that cannot be met
-├─ InvalidPrediction(ValueError)    a disparity map that cannot be scored or handed in
-├─ DeviceUnavailable(RuntimeError)  a device that is not there, or too small
-├─ OutputExists(FileExistsError)    refusing to overwrite
+├─ InvalidOption(ValueError)        an option with a value that it cannot have
+├─ InvalidPrediction(ValueError)    a disparity map that cannot be scored or submitted
+├─ DeviceUnavailable(RuntimeError)  a device that is missing, or has too little memory
+├─ OutputExists(FileExistsError)    files exist already and are not overwritten
 ├─ UnwritableOutput(OSError)        the output cannot be written
 └─ MissingDependency(ImportError)   an optional package is needed
 
@@ -35,7 +35,7 @@ class UnknownFormat(OaccDepthError, ValueError):
 
 
 class InvalidLightField(OaccDepthError, ValueError):
-    """Views missing, of different sizes, or not a usable grid."""
+    """Views missing, of different sizes, or not a usable array."""
 
 
 class InvalidCheckpoint(OaccDepthError, ValueError):
@@ -43,19 +43,19 @@ class InvalidCheckpoint(OaccDepthError, ValueError):
 
 
 class InvalidOption(OaccDepthError, ValueError):
-    """A setting that cannot be met."""
+    """An option with a value that it cannot have."""
 
 
 class InvalidPrediction(OaccDepthError, ValueError):
-    """A disparity map that cannot be scored or handed in."""
+    """A disparity map that cannot be scored or submitted."""
 
 
 class DeviceUnavailable(OaccDepthError, RuntimeError):
-    """A device that is not there, or too small."""
+    """A device that is missing, or has too little memory."""
 
 
 class OutputExists(OaccDepthError, FileExistsError):
-    """Refusing to overwrite."""
+    """Files exist already and are not overwritten."""
 
 
 class UnwritableOutput(OaccDepthError, OSError):

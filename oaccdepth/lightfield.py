@@ -63,7 +63,7 @@ class LightField:
     valid: BoolArray | None = None  # (u, v) or (u, v, h, w): False where there is no picture
     source: str = ""  # what it was read from: a name for messages, never a full path
     format: str = ""  # name of the reader
-    reason: str = ""  # by what it was recognised
+    reason: str = ""  # how it was recognised
     camera: Camera | None = None
     disparity_range: Range | None = None  # [px], if the files give it
     notes: tuple[str, ...] = field(default=())  # what was left out, corrected or assumed

@@ -1,7 +1,7 @@
 """Scores on the regions of a scene that its `mask_*` files mark, as the HCI benchmark has them.
 
-Some are meant for ground truth of ten times the resolution. Where a scene has it, it is used (with
-the prediction enlarged, each pixel to a block); where not, they are computed at the prediction's
+Some are meant for ground truth of ten times the resolution. If a scene has it, it is used (with
+the prediction enlarged, each pixel to a block); otherwise they are computed at the prediction's
 own resolution and differ a little from the benchmark's.
 """
 
@@ -55,7 +55,7 @@ class Region:
     score: Score  # None: something that it needs is not there
     masks: tuple[str, ...]
     fine: bool  # meant for the high resolution
-    beside: tuple[str, ...] = ()  # masks that tell the scene for which it is meant
+    beside: tuple[str, ...] = ()  # masks that identify the scene it is meant for
 
 
 def _joined(metric: Metric) -> Score:

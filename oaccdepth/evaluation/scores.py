@@ -110,7 +110,7 @@ def evaluate_maps(
             f"{_size(truth)}. Estimate at the ground truth's size."
         )
     if not np.isfinite(truth).any():
-        raise InvalidPrediction(f"{scene}: the ground truth is finite nowhere. Copy it again.")
+        raise InvalidPrediction(f"{scene}: the ground truth has no finite value. Copy it again.")
     mask = metrics.scored_pixels(truth, border)
     if not mask.any():
         raise InvalidPrediction(
@@ -138,7 +138,7 @@ def evaluate_files(
     name = _scene_of(truth) if is_file else truth.resolve().stem
     values = read_pfm(truth) if is_file else _read_truth(truth)
     if values is None:
-        raise UnreadableFile(f"{truth}: no ground truth lies there. Give a PFM file.")
+        raise UnreadableFile(f"{truth}: there is no ground truth. Give a PFM file.")
     source = truth.parent if is_file else truth
     score = _evaluate(name, read_pfm(prediction), values, source, border, error_maps)
     return Evaluation((score,), border)
@@ -149,7 +149,7 @@ def evaluate_folder(
 ) -> Evaluation:
     """Score every prediction under `output` that belongs to a scene under `dataset`.
 
-    One that cannot be scored is told, and does not stop the others.
+    One that cannot be scored is reported, and does not stop the others.
     """
     for folder in (output, dataset):
         if not folder.is_dir():
@@ -262,7 +262,7 @@ def _read_truth(source: Path) -> FloatArray | None:
 
 
 def _try_truth(source: Path) -> FloatArray | None:
-    """The same of one scene among many: a damaged one is told, and does not stop the others."""
+    """The same for one of many: a damaged one is reported, and does not stop the others."""
     try:
         return _read_truth(source)
     except OaccDepthError as error:

@@ -1,4 +1,4 @@
-"""Disparity maps -> the zip file that the HCI benchmark takes, checked before it is written."""
+"""Disparity maps -> the zip file to submit to the HCI benchmark, checked before it is written."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def write_submission(
     Parameters
     ----------
     runtime
-        Seconds for scenes without a `run.json` that says them.
+        Seconds for scenes without a runtime in `run.json`.
     """
     check_file(path, overwrite)
     predictions = find_predictions(output)
@@ -69,7 +69,7 @@ def find_runtimes(predictions: dict[str, Path], runtime: float | None) -> dict[s
     missing = [scene for scene, value in seconds.items() if value is None]
     if missing:
         raise InvalidPrediction(
-            f"no run.json says how long it took: {', '.join(missing)}. Pass --runtime SECONDS."
+            f"no runtime in run.json: {', '.join(missing)}. Pass --runtime SECONDS."
         )
     return {scene: value for scene, value in seconds.items() if value is not None}
 
@@ -85,7 +85,7 @@ def _read_seconds(path: Path) -> float | None:
 def _refuse(what: str, scenes: list[str]) -> None:
     if scenes:
         raise InvalidPrediction(
-            f"the benchmark does not take disparity maps that are {what}: {', '.join(scenes)}. "
+            f"the benchmark does not accept disparity maps that are {what}: {', '.join(scenes)}. "
             "Estimate the whole scenes again."
         )
 

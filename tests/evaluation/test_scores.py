@@ -105,7 +105,7 @@ def test_border_must_leave_something():
     )
     with pytest.raises(InvalidPrediction) as error:
         scores.evaluate_maps("boxes", plane(0), plane(np.nan))
-    assert str(error.value) == "boxes: the ground truth is finite nowhere. Copy it again."
+    assert str(error.value) == "boxes: the ground truth has no finite value. Copy it again."
 
 
 def test_evaluate_files(tmp_path, dataset):

@@ -69,7 +69,7 @@ def test_missing_scenes(results, tmp_path):
 def test_wrong_size(results, tmp_path):
     write_pfm(results / "test" / "bedroom" / "disparity.pfm", PLANE[:, :500])
     assert refused(results, tmp_path) == (
-        "the benchmark does not take disparity maps that are not 512x512 pixels: bedroom. "
+        "the benchmark does not accept disparity maps that are not 512x512 pixels: bedroom. "
         "Estimate the whole scenes again."
     )
 
@@ -79,7 +79,7 @@ def test_not_finite(results, tmp_path):
     broken[3, 4] = np.nan
     write_pfm(results / "training" / "dino" / "disparity.pfm", broken)
     assert refused(results, tmp_path) == (
-        "the benchmark does not take disparity maps that are not finite everywhere: dino. "
+        "the benchmark does not accept disparity maps that are not finite everywhere: dino. "
         "Estimate the whole scenes again."
     )
 
@@ -88,7 +88,7 @@ def test_runtimes(results, tmp_path):
     (results / "training" / "dino" / "run.json").unlink()
     (results / "training" / "boxes" / "run.json").write_text("{}")
     assert refused(results, tmp_path) == (
-        "no run.json says how long it took: boxes, dino. Pass --runtime SECONDS."
+        "no runtime in run.json: boxes, dino. Pass --runtime SECONDS."
     )
     runtimes = write_submission(results, tmp_path / "submission.zip", runtime=3.0)
     assert (runtimes["dino"], runtimes["dots"]) == (3.0, 1.5)
