@@ -66,7 +66,7 @@ class WithOneGain(FastNet):
 
 
 class WithoutFit(FastNet):
-    """The last answer stays as the network gave it."""
+    """Answers stay as the network gave them."""
 
     def polish(self, views: Views, answer: Answer, times: int) -> Answer:
         """Nothing changes."""
@@ -115,7 +115,7 @@ def score_passes(network: FastNet, scene: Path, num_passes: int) -> list[Score]:
         network.truth[:height, :width] = torch.from_numpy(truth)
     chosen = views.only(thin_out(views.steps, network.config.refine_views))
     passes = list(network.passes(views, levels, num_passes, in_tiles(wanted.tile, views.size)))
-    passes[1:-1] = [network.polish(chosen, answer, 2) for answer in passes[1:-1]]
+    passes[:-1] = [network.polish(chosen, answer, 2) for answer in passes[:-1]]
     inner = metrics.scored_pixels(truth)
     answers = [answer.disparity[0, region[0], region[1]].numpy() for answer in passes]
     return [

@@ -56,7 +56,7 @@ def test_pictures_that_say_nothing_take_no_time(untrained, monkeypatch):
     monkeypatch.setattr(forecast, "run", None)  # the network is not asked
     plan = forecast.plan(blank(64, (3, 3)), network=untrained)
     assert plan.coverage.source == "none"
-    assert plan.memory_bytes > 395e6
+    assert plan.memory_bytes > 4e8
 
 
 def test_the_middle_of_pictures_without_corners(untrained):
@@ -95,7 +95,7 @@ def test_memory_is_bounded(untrained):
 
 
 @pytest.mark.parametrize(
-    ("side", "tile", "measured"), [(256, 576, 0.77), (512, 576, 1.99), (512, 256, 1.43)]
+    ("side", "tile", "measured"), [(256, 576, 0.675), (512, 576, 1.343), (512, 256, 1.201)]
 )
 def test_the_memory_foreseen_is_what_was_measured(side, tile, measured, untrained):
     """Peak resident sets in GiB of `estimate` on a CPU, 9x9 colour views, 36 levels."""

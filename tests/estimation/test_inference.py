@@ -225,7 +225,8 @@ def test_what_is_going_on_is_logged(scene, untrained, caplog):
     with caplog.at_level("INFO"):
         estimate(scene.light_field, EstimateOptions(disparity_range=(-6.0, 6.0)), network=untrained)
     assert caplog.messages[0] == (
-        f"Weights untitled on cpu, 3 passes, tiles of {inference.TILES['fast']} px; disparities "
+        f"Weights untitled on cpu, {untrained.config.iterations} passes, "
+        f"tiles of {inference.TILES['fast']} px; disparities "
         "from -6.0 to 6.0 px (option)."
     )
     assert re.fullmatch(r"Seconds: range \d+\.\d, .*, total \d+\.\d\.", caplog.messages[1])
