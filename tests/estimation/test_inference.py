@@ -113,7 +113,7 @@ def test_another_view_as_reference(untrained):
     light_field = render([Surface(Plane(1.3), texture)], (5, 5), (64, 80)).light_field
     options = EstimateOptions(disparity_range=(0, 2), reference=(0, 4), keep_masks=True)
     result = estimate(light_field, options, network=untrained)
-    error = np.abs(result.disparity - 1.3)
+    error = np.abs(result.disparity - 1.3)[8:-8, 8:-8]
     assert np.median(error) < 0.01 and np.mean(error > 0.1) < 0.05
     assert (result.masks[0, 4] == 1).all()
 
