@@ -25,7 +25,7 @@ from oaccdepth.lightfield import LightField, as_float
 from oaccdepth.networks.fast import ALIGNMENT, RECEPTIVE_MARGIN, Answer, FastNet
 from oaccdepth.progress import ReportProgress
 
-BLOCK_VOTES = 34 * 700 * 700  # levels times pixels of a block, at the most: about a gigabyte
+BLOCK_VOTES = 34 * 600 * 600  # levels times pixels of a block, at the most: about a gigabyte
 MEASURED_VIEWS = 8  # to measure the noise on
 LEVEL_MARGIN = 1.0  # px beyond a range that the first pass looks at, to tell a best level
 BLOCK_MARGIN = 96  # px around what is kept of a block: beyond, paths hardly matter
