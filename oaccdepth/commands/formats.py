@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from rich.markup import escape
+from rich.table import Table
 
 from oaccdepth.commands import shared
 
@@ -16,32 +17,15 @@ def formats(as_json: shared.AsJson = False) -> None:
     from oaccdepth import readers
     from oaccdepth.writers import scenes
 
-    read: list[dict[str, Any]] = [
-        {"format": reader.NAME, "recognised_by": reader.SIGN, "extra": reader.EXTRA or None}
-        for reader in readers.READERS
-    ]
+    read = [{"format": reader.NAME, "recognised_by": reader.SIGN} for reader in readers.READERS]
     refused = [{"format": reader.NAME, "recognised_by": reader.SIGN} for reader in readers.REFUSED]
     written = [{"format": name, "as": text} for name, text in scenes.FORMATS.items()]
+    groups = {"read": read, "refused": refused, "written": written}
     if as_json:
-        shared.print_json({"read": read, "refused": refused, "written": written})
-    else:
-        _print_table(read, refused, written)
-
-
-def _print_table(
-    read: list[dict[str, Any]], refused: list[dict[str, Any]], written: list[dict[str, Any]]
-) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    for heading in ("", "format", "recognised by", "extra"):
-        table.add_column(heading, no_wrap=heading != "recognised by")
-    for row in read:
-        extra = escape(f"[{row['extra']}]") if row["extra"] else "none"
-        table.add_row("read", row["format"], row["recognised_by"], extra)
-    for row in refused:
-        table.add_row("refused", row["format"], row["recognised_by"], "")
-    for row in written:
-        table.add_row("written", row["format"], row["as"], "")
+        shared.print_json(groups)
+        return
+    table = Table("", "format", "recognised by", box=None, pad_edge=False, show_edge=False)
+    for title, rows in groups.items():
+        for row in rows:
+            table.add_row(title, *map(escape, row.values()))
     shared.tables().print(table)

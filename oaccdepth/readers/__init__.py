@@ -1,8 +1,8 @@
 """Paths -> light fields: one small file per format, in the order in which they are tried.
 
-A reader's module offers NAME, EXTENSIONS, SIGN (by what it is recognised), EXTRA (the optional
-extra it needs), `detect(path)` (cheap: names and first bytes) and `open_grid(path, options)`, which
-finds the views and loads none of them. `assemble` makes the light field of what it found.
+A reader's module offers NAME, EXTENSIONS, SIGN (how it is recognised), `detect(path)` (cheap: names
+and first bytes) and `open_grid(path, options)`, which finds the views and loads none of them.
+`assemble` makes the light field of what it found.
 """
 
 from __future__ import annotations

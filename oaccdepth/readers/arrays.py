@@ -35,7 +35,6 @@ from oaccdepth.readers.values import as_map
 NAME = "numpy"
 EXTENSIONS: tuple[str, ...] = (".npy", ".npz")
 SIGN = "NumPy file with an array of views; its axes by shape, or by --axes uvhwc"
-EXTRA = ""
 
 HEADER_BYTES = 1 << 16  # a header that is longer holds no array of numbers
 MOST_MEMBERS = 10_000

@@ -19,7 +19,6 @@ from oaccdepth.readers.names import view_names
 NAME = "frames"
 EXTENSIONS: tuple[str, ...] = ()  # a folder
 SIGN = "folder with a folder per view, RR_CC, that holds its frames (Sintel); --pattern picks one"
-EXTRA = ""
 
 VIEW_FOLDER = re.compile(r"(\d{1,2})_(\d{1,2})")
 FEWEST_FOLDERS = 9

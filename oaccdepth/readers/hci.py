@@ -18,7 +18,6 @@ from oaccdepth.readers.parameters import FILE_NAME, Parameters, read_parameters
 NAME = "hci"
 EXTENSIONS: tuple[str, ...] = ()  # a folder
 SIGN = "folder with input_Cam000.png ... (and parameters.cfg), or its parameters.cfg"
-EXTRA = ""
 
 VIEW = re.compile(r"input_Cam(\d{3,4})\.\w+", re.IGNORECASE)
 GROUND_TRUTH = "gt_disp_lowres.pfm"

@@ -32,7 +32,6 @@ from oaccdepth.readers.values import as_map
 NAME = "hdf5"
 EXTENSIONS: tuple[str, ...] = (".h5", ".hdf5")
 SIGN = "HDF5 file with LF or any array of views (HCI lf.h5, scene.h5), or Hr_SAI_y (BasicLFSR)"
-EXTRA = ""
 
 MOSAICS = ("Hr_SAI_y", "Lr_SAI_y")  # BasicLFSR; the larger one first
 WRITTEN_BY = "written_by"  # attribute of the files that we write

@@ -14,7 +14,6 @@ from oaccdepth.readers.mosaic import open_picture
 NAME = "eslf"
 EXTENSIONS: tuple[str, ...] = decoding.EXTENSIONS
 SIGN = "picture named *_eslf.png: 14 x 14 pixels behind each lens, or --views UxV"
-EXTRA = ""
 
 ESLF_NAME = re.compile(r".*[._-]eslf", re.IGNORECASE)
 LENS_PIXELS = (14, 14)

@@ -25,7 +25,6 @@ from oaccdepth.readers.values import as_map
 NAME = "matlab"
 EXTENSIONS: tuple[str, ...] = (".mat",)
 SIGN = "MATLAB file with an array of views: LFToolbox *__Decoded.mat, EPFL, INRIA, LF, lightField"
-EXTRA = ""
 TRUTH = "disp_lowres"
 
 

@@ -23,7 +23,6 @@ from oaccdepth.readers.grid import LARGEST_GRID, Arrangement, ViewGrid
 NAME = "mosaic"
 EXTENSIONS: tuple[str, ...] = decoding.EXTENSIONS
 SIGN = "one picture with all views side by side (or as lenslet pixels: --layout, --views UxV)"
-EXTRA = ""
 
 LAYOUTS = ("mosaic", "lenslet")
 ALIKE = 0.8  # correlation of neighbouring views at low resolution

@@ -21,7 +21,6 @@ SIGN = (
     "folder of pictures named by row and column (1_1, view_R_C, lf_R_C, SAI_RR_CC, name_RR_CC, "
     "out_RR_CC_y_x_, viewpoints_15px/JJ_II) or numbered (name-NN)"
 )
-EXTRA = ""
 
 
 def detect(path: Path) -> bool:
