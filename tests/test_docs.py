@@ -206,7 +206,7 @@ STAND_INS = {
         place, {"LF": lightfield_files.decoded(lightfield_files.vignetted(size=(32, 40))[0])}
     ),
     "viewpoints_15px": lambda place, town: write_folder(
-        place, lightfield_files.vignetted(size=(24, 32))[0], "{:02d}_{:02d}.png"
+        place, lightfield_files.vignetted(size=(32, 40))[0], "{:02d}_{:02d}.png"
     ),
 }
 
