@@ -36,6 +36,7 @@ TEST = 'pip install -c constraints.txt -e ".[test]" && pytest'
 SHELL = ("bash", "shell", "sh", "console")
 # Of every command, and of other programs
 FOREIGN = {"--help", "--version", "--all-files", "--index-url", "--nproc-per-node"}
+FOREIGN |= {"--cases", "--first", "--memory", "--seconds"}  # of tools/fuzz.py
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 
 
