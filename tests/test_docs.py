@@ -151,6 +151,8 @@ def test_documented_commands_and_options_exist():
 
 def test_every_option_named_in_prose_exists():
     known = {name for command in LEAVES.values() for name in options_of(command)}
+    for tool in (ROOT / "tools").glob("*.py"):  # documents name their options, too
+        known |= set(re.findall(r"\"(--[a-z-]+)\"", tool.read_text(encoding="utf-8")))
     for path in DOCUMENTS:
         assert set(OPTION.findall(prose(path))) - known - FOREIGN == set(), path.name
 
