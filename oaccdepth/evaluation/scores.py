@@ -26,6 +26,7 @@ from oaccdepth.evaluation import metrics
 from oaccdepth.evaluation.error_maps import write_error_maps
 from oaccdepth.evaluation.regions import REGIONS, score_regions
 from oaccdepth.files.pfm import read_pfm
+from oaccdepth.files.regular import walk
 from oaccdepth.lightfield import BoolArray, FloatArray
 
 logger = logging.getLogger(__name__)
@@ -239,7 +240,12 @@ def find_prediction(output: Path, name: str, anywhere: bool = True) -> Path | No
                 return candidate
     if not anywhere:
         return None
-    found = sorted({*output.rglob(f"{scene}/{PREDICTION}"), *output.rglob(f"{scene}.pfm")})
+    wanted = (f"{scene}/{PREDICTION}", f"{scene}.pfm")
+    found = sorted(
+        path
+        for path in walk(output)
+        if f"/{path.as_posix()}".endswith(tuple(f"/{name}" for name in wanted))
+    )
     if len(found) > 1:
         raise InvalidPrediction(
             f"{output}: {len(found)} predictions for {scene}: {found[0]}, {found[1]}. "
@@ -250,7 +256,7 @@ def find_prediction(output: Path, name: str, anywhere: bool = True) -> Path | No
 
 def _scenes(dataset: Path) -> list[Path]:
     """Every light field, and every folder of ground truth alone."""
-    folders = {path.parent for path in dataset.rglob(GROUND_TRUTH)}
+    folders = {path.parent for path in walk(dataset) if path.name == GROUND_TRUTH}
     return sorted(folders.union(readers.find(dataset)))
 
 
