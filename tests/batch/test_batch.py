@@ -511,7 +511,7 @@ def test_nothing_in_a_report_says_where_it_was_made(tmp_path, settings):
         write_scene(root / name, number, truth=True)
     (root / "deep" / "bad one" / "input_Cam004.png").write_bytes(b"no picture")
     (root / "good" / "gt_disp_lowres.pfm").write_bytes(b"no map")
-    output = tmp_path / "my other secret" / "out"
+    output = tmp_path / "my secret folder" / "out"  # `run.json` says the way between the two
     settings = replace(settings, output=output)
     jobs = find_jobs(root, output)
     summary = run_jobs(jobs, settings)
