@@ -140,7 +140,7 @@ class Trainer:
             "version": __version__,
             "steps": str(progress.earlier_steps + progress.step),
             "hours": f"{progress.earlier_hours + progress.seconds / 3600:.2f}",
-            "training": json.dumps(asdict(self.options)),
+            "training": json.dumps(without_folders(self.options)),
             "scores": json.dumps(scores),
             **self.about,
         }
@@ -159,6 +159,16 @@ class Trainer:
                 f"{run / 'state.pt'}: does not fit this run ({type(error).__name__}). "
                 "Give the options it was begun with, or another --output."
             ) from error
+
+
+def without_folders(options: TrainOptions) -> dict[str, Any]:
+    """The options as a dictionary; of paths only the names, which are all that others need."""
+    paths = {
+        name: Path(value).name
+        for name in ("initial", "more")
+        if (value := getattr(options, name)) is not None
+    }
+    return asdict(options) | paths
 
 
 def train(
