@@ -27,7 +27,9 @@ from oaccdepth.progress import ReportProgress
 
 BLOCK_VOTES = 34 * 600 * 600  # levels times pixels of a block, at the most: about a gigabyte
 MEASURED_VIEWS = 8  # to measure the noise on
-LEVEL_MARGIN = 1.0  # px beyond a range that the first pass looks at, to tell a best level
+USUAL_WIDTH = 8.0  # px of levels that the first pass was trained with
+LEVEL_MARGIN = 1.0  # px beyond a narrower range that it looks at, at the most
+LEAST_MARGIN = 0.25  # and beyond any
 BLOCK_MARGIN = 96  # px around what is kept of a block: beyond, paths hardly matter
 
 FIRST_PASS = 1.7  # its time over that of a refinement, measured on one core
@@ -50,7 +52,9 @@ def plan_levels(low: float, high: float, step: float) -> Tensor:
 
     And a margin around it: the first pass tells a best level by the worse ones beside it.
     """
-    low, high = low - LEVEL_MARGIN, high + LEVEL_MARGIN
+    missing = (USUAL_WIDTH - (high - low)) / 2
+    margin = min(max(missing, LEAST_MARGIN), LEVEL_MARGIN)
+    low, high = low - margin, high + margin
     first = math.floor((low - step / 2) / (2 * step))
     last = math.ceil((high + step) / (2 * step))  # the last level is a step below
     return torch.arange(2 * first, 2 * max(last, first + 2)) * step

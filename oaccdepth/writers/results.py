@@ -81,7 +81,7 @@ def prepare(
     if "depth" in options.formats and camera is None:
         raise InvalidOption(
             "--format depth: the input says nothing about its camera, so disparity cannot become "
-            "depth. Add a parameters.cfg with baseline, focal length and sensor size, or leave "
+            "depth. Give --baseline-mm and --focal-px, add a parameters.cfg, or leave "
             "this format out."
         )
     prepare_folder(Path(folder), [*output_names(options.formats), *beside], overwrite)

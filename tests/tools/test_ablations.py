@@ -38,7 +38,7 @@ def test_the_table(scene_folder):
     assert len({row[1] for row in scores.values()}) == len(scores)
 
     truth = readers.read_ground_truth(scene_folder)
-    options = EstimateOptions(iterations=4, disparity_range=(-4, 4))
+    options = EstimateOptions(iterations=4, disparity_range=(-4, 4), precision="fp32")
     answer = estimate(readers.read(scene_folder), options).disparity
     inner = metrics.scored_pixels(truth)
     found = tuple(map(float, whole[3]))

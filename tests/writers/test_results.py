@@ -121,7 +121,7 @@ def test_depth_needs_a_camera(result, tmp_path):
         write(replace(result, camera=None), tmp_path / "out", WriteOptions(formats=("depth",)))
     assert str(caught.value) == (
         "--format depth: the input says nothing about its camera, so disparity cannot become "
-        "depth. Add a parameters.cfg with baseline, focal length and sensor size, or leave "
+        "depth. Give --baseline-mm and --focal-px, add a parameters.cfg, or leave "
         "this format out."
     )
     assert not (tmp_path / "out").exists()
