@@ -16,7 +16,6 @@ BoolArray = NDArray[np.bool_]
 
 LARGEST_VALUE = {np.dtype(np.uint8): 255.0, np.dtype(np.uint16): 65535.0, np.dtype(np.float32): 1.0}
 UNEVEN = 0.05  # steps: a gantry does not move exactly evenly
-LUMA = (0.299, 0.587, 0.114)  # of red, green, blue: ITU-R BT.601
 
 
 @dataclass(frozen=True)
@@ -203,15 +202,4 @@ def as_grey(values: Array) -> FloatArray:
     for channel in range(1, values.shape[-1]):
         total += values[..., channel].astype(np.float32)
     total *= np.float32(1 / (values.shape[-1] * LARGEST_VALUE[values.dtype]))
-    return total
-
-
-def as_luma(values: Array) -> FloatArray:
-    """Grey in [0, 1] as eyes weigh red, green and blue: surfaces that differ, differ more in it."""
-    if values.shape[-1] != len(LUMA):
-        return as_grey(values)
-    scale = 1 / LARGEST_VALUE[values.dtype]
-    total = np.multiply(values[..., 0], scale * LUMA[0], dtype=np.float32)
-    for channel in range(1, len(LUMA)):
-        total += np.multiply(values[..., channel], scale * LUMA[channel], dtype=np.float32)
     return total

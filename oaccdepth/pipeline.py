@@ -72,23 +72,17 @@ def process(
     remarks: tuple[str, ...] = ()
     progress("reading", 0.0)
     light_field = source if isinstance(source, LightField) else read(source, reading)
-    if estimating.reference is not None:
-        light_field = replace(light_field, reference=estimating.reference)
-    is_centre = light_field.reference_view == replace(light_field, reference=None).reference_view
-    if writing.view and not is_centre:
-        raise InvalidOption("--view: the page is about the centre view. Leave out --reference.")
+    light_field = _choose_reference(light_field, estimating, writing)
     if writing.view:
         estimating = replace(estimating, keep_masks=True, keep_passes=True, keep_evidence=True)
         if truth is None and not isinstance(source, LightField):
             truth, remarks = read_truth(source, reading)
     pages = [results.VIEWER_FILE] if writing.view else []
-    camera = light_field.camera
-    results.prepare(output, writing, camera=camera, overwrite=overwrite, beside=pages)
+    results.prepare(output, writing, camera=light_field.camera, overwrite=overwrite, beside=pages)
     end = 1 - WRITING - PAGE * writing.view
     others = [view for view in _views(light_field) if writing.all_views]
     middle = READING + (end - READING) / (1 + len(others))
     result = (estimate or _estimate)(light_field, estimating, share(progress, READING, middle))
-
     if not isinstance(source, LightField):
         result = _with_way_back(result, Path(source), output, reading)
 
@@ -111,6 +105,16 @@ def process(
     progress("writing", 1.0)
     notes = dict.fromkeys((*light_field.notes, *result.made_with.notes, *remarks))
     return Processed(light_field, result, tuple(files), tuple(notes))
+
+
+def _choose_reference(
+    light_field: LightField, estimating: EstimateOptions, writing: WriteOptions
+) -> LightField:
+    """The light field with the view that is asked for; a page only knows the centre view."""
+    chosen = replace(light_field, reference=estimating.reference or light_field.reference)
+    if writing.view and chosen.reference_view != replace(chosen, reference=None).reference_view:
+        raise InvalidOption("--view: the page is about the centre view. Leave out --reference.")
+    return chosen
 
 
 def _with_way_back(

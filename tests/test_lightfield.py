@@ -3,7 +3,7 @@ import pytest
 
 from oaccdepth import LightField
 from oaccdepth.errors import InvalidLightField
-from oaccdepth.lightfield import Camera, as_float, as_grey, as_luma
+from oaccdepth.lightfield import Camera, as_float, as_grey
 
 CAMERA = Camera(baseline_mm=100.0, focal_mm=100.0, sensor_mm=35.0, focus_mm=7000.0)
 
@@ -81,13 +81,10 @@ def test_values_become_floats_from_0_to_1(dtype, largest):
     assert as_float(values).dtype == as_grey(values).dtype == np.float32
     np.testing.assert_allclose(as_float(values), [[[0, 0, 1], [1, 1, 1]]])
     np.testing.assert_allclose(as_grey(values), [[1 / 3, 1]], rtol=1e-6)
-    assert as_luma(values).dtype == np.float32
-    np.testing.assert_allclose(as_luma(values), [[0.114, 1]], rtol=1e-6)
 
 
 def test_grey_of_one_channel():
-    for grey in (as_grey, as_luma):
-        np.testing.assert_allclose(grey(np.array([[[255], [0]]], np.uint8)), [[1, 0]])
+    np.testing.assert_allclose(as_grey(np.array([[[255], [0]]], np.uint8)), [[1, 0]])
 
 
 def test_disparity_zero_lies_at_the_focus():
