@@ -205,12 +205,11 @@ def run(
 ) -> Found:
     """The network at hand over the whole picture."""
     network = loaded.network
-    iterations = options.iterations or network.config.iterations
     if isinstance(network, OACCNet):
         return run_paper(light_field, loaded, options, coverage, tile, clock, report)
     wanted = Wanted(
         plan_levels(*coverage.disparity_range, network.config.level_step),
-        iterations,
+        options.iterations or network.config.iterations,
         tile,
         light_field.reference_view,
         options.keep_masks,

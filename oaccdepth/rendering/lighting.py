@@ -12,7 +12,6 @@ from oaccdepth.rendering.rig import Numbers
 
 SHADOW_MAP = 1024  # texels a side
 SKY_LIGHTS, SKY_MAP = 32, 256
-UP = (0.0, -1.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)

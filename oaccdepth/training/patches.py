@@ -18,8 +18,9 @@ from torch.utils.data import Dataset
 from oaccdepth.lightfield import Array, BoolArray, FloatArray
 from oaccdepth.options import TrainOptions
 from oaccdepth.training.scenes import Scene
+from oaccdepth.training.variants import choose_shear, turn
 
-LARGEST_DISPARITY = 3.9  # px; the networks reach 4
+REFOCUSED = 0.2  # share of the patches, as in the paper's code
 SUBSAMPLING = {2: 2 / 3, 3: 1 / 3}  # how often, of the patches that are sub-sampled
 ABSENT = -1.0  # stands where there is no picture; pictures are in [0, 1]
 MARGIN = 16  # px around a patch, for shifts of up to 4 px over 4 views
@@ -109,19 +110,10 @@ class PatchSampler:
         centre = scene.views[scene.views.shape[0] // 2, scene.views.shape[1] // 2][window]
         if valid.mean() < 0.5 or (centre.std(axis=(0, 1)).max() < 3 and rng.random() < 0.9):
             return None
-        shear = choose_shear(truth[valid].astype(np.float32), rng)
+        shear = choose_shear(truth[valid].astype(np.float32), rng, REFOCUSED)
         lookup = choose_tones(rng)
         views = crop_views(scene.views, (y, x), self.size, self.margin, scale, phase, shear, lookup)
         return Patch(views, (truth + shear).astype(np.float32), valid)
-
-
-def choose_shear(truth: FloatArray, rng: np.random.Generator) -> int:
-    """An integer refocus that keeps the patch within reach, with probability 0.2."""
-    if rng.random() >= 0.2 and np.abs(truth).max() <= LARGEST_DISPARITY:
-        return 0
-    low = int(np.ceil(-LARGEST_DISPARITY - truth.min()))
-    high = int(np.floor(LARGEST_DISPARITY - truth.max()))
-    return int(rng.integers(low, high + 1)) if low <= high else 0
 
 
 def choose_tones(rng: np.random.Generator) -> FloatArray:
@@ -173,7 +165,7 @@ def inside(start: int, length: int, phase: int, scale: int, limit: int) -> tuple
 
 def augment(patch: Patch, rng: np.random.Generator, noisy: float = NOISY) -> Patch:
     """Turn, drop views, disturb exposure, sharpness, calibration; add noise, in a share of them."""
-    views, truth, valid = turn(patch, rng)
+    views, truth, valid = turn(patch.views, patch.truth, patch.valid, rng)
     absent = views < 0
     if rng.random() < 0.05:
         views = blur(views, rng)
@@ -196,18 +188,6 @@ def end_frame(views: FloatArray, margin: int, rng: np.random.Generator) -> None:
         for side in sides:
             if rng.random() < 0.5:
                 views[(..., *side)] = ABSENT
-
-
-def turn(patch: Patch, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Flips and transposes of picture and camera axes together: the disparity stays as it is."""
-    views, truth, valid = patch.views, patch.truth, patch.valid
-    if rng.random() < 0.5:
-        views, truth, valid = views[::-1, :, ::-1], truth[::-1], valid[::-1]
-    if rng.random() < 0.5:
-        views, truth, valid = views[:, ::-1, :, ::-1], truth[:, ::-1], valid[:, ::-1]
-    if rng.random() < 0.5:
-        views, truth, valid = views.transpose(1, 0, 3, 2), truth.T, valid.T
-    return views, truth, valid
 
 
 def blur(views: FloatArray, rng: np.random.Generator) -> FloatArray:

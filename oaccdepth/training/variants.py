@@ -23,6 +23,7 @@ UNKNOWN = 50.0  # px: a truth from here on means that nothing can be known
 LEVELS = 34  # of the first pass, from -4 px on
 STEP = 0.25
 MARGIN = 20  # px around a piece: four views away, 4.5 px and a little more
+REFOCUSED = 0.3  # share of the pieces
 SIDE = 288  # px of a piece, at the most
 LEAST_SIDE = 96  # px of a piece, at the least
 LEAST_VALID = 0.3  # share of a piece whose truth may be learnt, at the least
@@ -105,15 +106,15 @@ def cut(
     truth, valid = scene.truth[window] / np.float32(scale), scene.valid[window]
     if valid.mean() < least_valid:
         return None
-    shear = choose_shear(truth[valid], rng) if valid.any() else 0
+    shear = choose_shear(truth[valid], rng, REFOCUSED) if valid.any() else 0
     views = cut_views(scene.views, (y, x), size, scale, shear)
     truth = np.asarray(truth + np.float32(shear), dtype=np.float32)
     return views, truth, valid & (np.abs(truth) <= LARGEST_DISPARITY)
 
 
-def choose_shear(truth: FloatArray, rng: np.random.Generator) -> int:
-    """An integer refocus that keeps the piece within reach, at times."""
-    if rng.random() >= 0.3 and np.abs(truth).max() <= LARGEST_DISPARITY:
+def choose_shear(truth: FloatArray, rng: np.random.Generator, share: float) -> int:
+    """An integer refocus that keeps the truth within reach, in a share of the cases."""
+    if rng.random() >= share and np.abs(truth).max() <= LARGEST_DISPARITY:
         return 0
     low = int(np.ceil(-LARGEST_DISPARITY - truth.min()))
     high = int(np.floor(LARGEST_DISPARITY - truth.max()))
@@ -154,7 +155,7 @@ def turn(
     if rng.random() < 0.5:
         views, truth, valid = views[:, ::-1, :, ::-1], truth[:, ::-1], valid[:, ::-1]
     if rng.random() < 0.5:
-        views, truth, valid = views.transpose(1, 0, 3, 2, 4), truth.T, valid.T
+        views, truth, valid = views.swapaxes(0, 1).swapaxes(2, 3), truth.T, valid.T
     return views, truth, valid
 
 

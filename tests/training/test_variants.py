@@ -114,7 +114,7 @@ def test_refocusing_keeps_a_piece_within_reach():
     rng = np.random.default_rng(0)
     for _ in range(200):
         truth = rng.uniform(-6, 6) + rng.uniform(0, 2) * rng.random(50)
-        shear = choose_shear(truth.astype(np.float32), rng)
+        shear = choose_shear(truth.astype(np.float32), rng, 0.3)
         assert np.abs(truth + shear).max() < 4
 
 
