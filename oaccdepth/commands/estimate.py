@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,7 +45,7 @@ def estimate(
     with shared.progress_bar(quiet) as progress:  # it is there at once; the imports take a second
         from oaccdepth.commands.shared.preview import show_preview
         from oaccdepth.pipeline import process
-        from oaccdepth.writers.results import RUN_FILE, VIEWER_FILE
+        from oaccdepth.writers.results import RUN_FILE, VIEWER_FILE, read_run
 
         done = process(
             path, output, reading, estimating, writing, overwrite=overwrite, progress=progress
@@ -56,7 +55,7 @@ def estimate(
         show_preview(done.light_field, done.result, writing)
     shared.print_message(f"{shared.describe(done.light_field)}; {_how_it_went(done.result)}", quiet)
     if as_json:
-        content = json.loads((output / RUN_FILE).read_text(encoding="utf-8"))
+        content = read_run(output / RUN_FILE)
         shared.print_json({"written": [str(file) for file in done.files], **content})
     elif not quiet:
         shared.echo("\n".join(str(file) for file in done.files))

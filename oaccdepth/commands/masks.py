@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -55,6 +54,7 @@ def masks(
     """
     from oaccdepth.pipeline import read
     from oaccdepth.writers.masks import prepare_masks, write_masks
+    from oaccdepth.writers.results import read_run
 
     shared.configure_logging(quiet, verbose)
     if disparity is not None and all_passes:
@@ -72,7 +72,7 @@ def masks(
     shared.print_notes((*light_field.notes, *made_with.notes), quiet)
     shared.print_message(shared.describe(light_field), quiet)
     if as_json:
-        content = json.loads(written[-1].read_text(encoding="utf-8"))
+        content = read_run(written[-1])
         shared.print_json({"written": [str(file) for file in written], **content})
     elif not quiet:
         shared.echo(f"{output}: {shared.plural(len(written), 'file')}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import justpfm
@@ -9,6 +10,7 @@ import numpy as np
 
 from oaccdepth.errors import UnreadableFile
 from oaccdepth.files.atomic import write_bytes
+from oaccdepth.files.regular import open_regular
 from oaccdepth.lightfield import FloatArray
 
 MAX_PIXELS = 1 << 28  # a header may claim anything; nothing sensible is larger
@@ -16,10 +18,14 @@ MAX_PIXELS = 1 << 28  # a header may claim anything; nothing sensible is larger
 
 def read_pfm(path: Path) -> FloatArray:
     """Read a one-channel PFM as (h, w) float32, top row first."""
-    if not path.is_file():
+    if not os.path.exists(path):
         raise UnreadableFile(f"{path}: no such file. Give a PFM file.")
     try:
+        with open_regular(path):  # not a pipe, that would be waited for
+            pass
         data = justpfm.read_pfm(path, max_pixels=MAX_PIXELS)
+    except UnreadableFile:
+        raise
     except (OSError, ValueError, IndexError, OverflowError, MemoryError) as error:
         raise UnreadableFile(f"{path}: not a readable PFM file ({error}).") from error
     if data.ndim == 3 and data.shape[2] == 1:

@@ -88,7 +88,8 @@ def _read_state(path: Path) -> Mapping[str, Tensor]:
         raise UnreadableFile(f"{path}: no such file, {EXPECTED}.")
     try:
         _check_archive(path)
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        with open_regular(path) as file:
+            content = torch.load(file, map_location="cpu", weights_only=True)
     except READING_ERRORS as error:
         raise InvalidCheckpoint(
             f"{path}: not a PyTorch checkpoint, or a damaged one; {EXPECTED}. Download it again."

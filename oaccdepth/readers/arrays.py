@@ -7,7 +7,7 @@ import tokenize
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -169,6 +169,15 @@ def _with_validity(grid: ViewGrid, valid: Array) -> ViewGrid:
         return None if view is None else add_alpha(view, np.asarray(valid[u, v]))
 
     return replace(grid, load=load, pieces=None, sample=None, has_validity=True)
+
+
+def read_members(path: Path, names: Sequence[str]) -> list[Array]:
+    """Read arrays of numbers from an archive, after a look at what each of them claims."""
+    members = {member.name: member for member in _list_members(path) if member.is_numeric}
+    for name in names:
+        if name not in members:
+            raise UnreadableFile(f"{path}: holds no numbers named {name}. Export it again.")
+    return [_load_member(path, members[name]) for name in names]
 
 
 def _list_members(path: Path) -> list[Dataset]:

@@ -6,18 +6,19 @@ An object is a list of meshes, one per material, within [-1, 1], its up along th
 from __future__ import annotations
 
 import logging
-import zipfile
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 
 from oaccdepth.errors import InvalidOption, UnreadableFile
-from oaccdepth.files.regular import is_regular, open_regular, walk
+from oaccdepth.files.regular import is_regular, walk
 from oaccdepth.lightfield import FloatArray, as_float
+from oaccdepth.readers.arrays import read_members
 from oaccdepth.readers.decoding import decode
 from oaccdepth.rendering.meshes import IntArray, Material, Mesh, Texture
-from oaccdepth.rendering.wavefront import MOST_BYTES, Part, Surface, read_obj
+from oaccdepth.rendering.wavefront import Part, Surface, read_obj
 
 logger = logging.getLogger(__name__)
 
@@ -67,17 +68,12 @@ def read_object(path: Path) -> Object:
 def _read_packed(path: Path) -> Part:
     """Read an .npz file with int16 points, uint16 texture places, faces and their places."""
     try:
-        with open_regular(path) as stored, zipfile.ZipFile(stored) as archive:
-            claimed = sum(member.file_size for member in archive.infolist())
-        if claimed > MOST_BYTES:
-            raise ValueError("far larger than any mesh")
-        with open_regular(path) as stored, np.load(stored) as file:
-            points, places, faces, place_faces = (np.asarray(file[name]) for name in PACKED)
+        points, places, faces, place_faces = read_members(path, PACKED)
         if not _fit(points, faces, 3) or not _fit(places, place_faces, 2):
             raise ValueError("arrays do not fit together")
         if len(faces) != len(place_faces):
             raise ValueError("faces and uv_faces differ in length")
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError) as error:
         raise UnreadableFile(
             f"{path}: is no packed mesh, expected {', '.join(PACKED)}. See docs/rendering.md."
         ) from error
@@ -90,7 +86,7 @@ def _read_packed(path: Path) -> Part:
     )
 
 
-def _fit(points: FloatArray, faces: IntArray, axes: int) -> bool:
+def _fit(points: Any, faces: Any, axes: int) -> bool:
     return bool(
         points.ndim == faces.ndim == 2
         and points.shape[1] == axes

@@ -103,7 +103,10 @@ def _part(
 ) -> Part:
     numbers = np.array(corners, np.int64)  # (k, 3, 2)
     try:
-        space, flat = np.array(points, np.float32), np.array(places, np.float32)
+        with np.errstate(over="ignore"):  # to infinity, which is refused
+            space, flat = np.array(points, np.float32), np.array(places, np.float32)
+        if space.shape[1:] != (3,) or flat.shape[1:] != (2,):
+            raise ValueError("not in space")
     except ValueError as error:
         raise UnreadableFile(
             f"{path}: points have different numbers of coordinates, expected three. "

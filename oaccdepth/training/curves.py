@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from oaccdepth.files.fields import BadField, as_number
+from oaccdepth.files.regular import is_regular, read_small
 from oaccdepth.lightfield import FloatArray
 from oaccdepth.writers.pictures import Picture, choose_ticks
 
@@ -17,6 +20,8 @@ SIZE = (720, 400)  # px
 FRAME = (64, 40, 700, 350)  # left, top, right, bottom of the plot in it
 PAPER, INK, GRID = (255, 255, 255), (30, 36, 42), (222, 226, 230)
 TRAINING, VALIDATION = (150, 170, 200), (200, 80, 30)
+NEEDED = {"step", "seconds"}  # in every line of a table
+MOST_TABLE = 1 << 28  # bytes; a day of training has a thousandth of it
 LEFT_OUT = 60.0  # %: the first steps are worse, and would leave no room for the rest
 
 
@@ -51,22 +56,29 @@ def collect(runs: Sequence[Path], name: str) -> Curve:
     for index, run in enumerate(runs):
         before = sum(_last_hour(earlier) for earlier in runs[:index])
         for row in read_table(run / name):
-            hours.append(before + row["seconds"] / 3600)
-            bad.append(row["bad" if "bad" in row else "badpix_0070"])
+            value = row.get("bad", row.get("badpix_0070"))
+            if value is not None:
+                hours.append(before + row["seconds"] / 3600)
+                bad.append(value)
     return Curve(np.array(hours, np.float32), np.array(bad, np.float32))
 
 
 def read_table(path: Path) -> list[dict[str, float]]:
     """The rows of a run's table; of steps that a killed run repeated, what it did the last time."""
-    if not path.exists():
+    if not is_regular(path):
         return []
     rows: list[dict[str, float]] = []
-    with path.open(newline="") as file:
-        for text in csv.DictReader(file):
-            row = {key: float(value) for key, value in text.items() if value}
-            while rows and rows[-1]["step"] >= row["step"]:
-                rows.pop()
-            rows.append(row)
+    text = read_small(path, MOST_TABLE).decode(errors="replace")
+    for found in csv.DictReader(io.StringIO(text, newline="")):
+        try:
+            row = {key: as_number(value) for key, value in found.items() if value}
+        except BadField:
+            continue  # a line that was cut short on a full disk
+        if not row.keys() >= NEEDED:
+            continue
+        while rows and rows[-1]["step"] >= row["step"]:
+            rows.pop()
+        rows.append(row)
     return rows
 
 

@@ -33,6 +33,7 @@ from oaccdepth.estimation.device import choose_device, half_is_quick
 from oaccdepth.estimation.inference import estimate
 from oaccdepth.evaluation import metrics
 from oaccdepth.files.atomic import remove_leftovers, replacing, write_json
+from oaccdepth.files.regular import open_regular
 from oaccdepth.networks import checkpoint
 from oaccdepth.networks.fast import FastNet
 from oaccdepth.options import EstimateOptions, TrainOptions
@@ -40,7 +41,7 @@ from oaccdepth.training import curves
 from oaccdepth.training.losses import loss_module
 from oaccdepth.training.patches import GreyBatch, GreyBatches
 from oaccdepth.training.pieces import PatchBatch, PatchBatches
-from oaccdepth.training.scenes import Scene, load_scenes
+from oaccdepth.training.scenes import Scene, find_licence, load_scenes
 from oaccdepth.version import __version__
 from oaccdepth.writers import pictures
 
@@ -149,7 +150,8 @@ class Trainer:
     def restore(self, run: Path) -> None:
         """Go on where `save` was last called."""
         try:
-            state = torch.load(run / "state.pt", weights_only=True)
+            with open_regular(run / "state.pt") as file:
+                state = torch.load(file, weights_only=True)
             self.network.load_state_dict(state["network"])
             self.average.load_state_dict(state["average"])
             self.optimiser.load_state_dict(state["optimiser"])
@@ -327,9 +329,8 @@ def flushed_denormals() -> Iterator[None]:
 
 def describe_data(data: Path, scenes: Sequence[Scene]) -> dict[str, str]:
     """What the weights were trained on, and the licence that lies beside it."""
-    found = sorted(path for path in data.rglob("*") if path.name.lower().startswith("licen"))
-    licence = found[0].read_text(errors="replace").strip() if found else "not stated"
-    return {"data": ", ".join(scene.name for scene in scenes), "licence": licence}
+    names = ", ".join(scene.name for scene in scenes)
+    return {"data": names, "licence": find_licence(data) or "not stated"}
 
 
 def batches(patches: Dataset[Batch], options: TrainOptions, step: int) -> Iterator[Batch]:

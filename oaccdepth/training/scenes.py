@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import cv2
 import numpy as np
 
 from oaccdepth.errors import InvalidLightField
+from oaccdepth.files.regular import read_small, walk
 from oaccdepth.lightfield import Array, BoolArray, FloatArray, as_float
 from oaccdepth.readers import find, read, read_ground_truth
+from oaccdepth.readers.decoding import decode
 
 VALID_MASK = "valid_mask.png"
+MOST_LICENCE = 1 << 20  # bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +56,25 @@ def load_scene(path: Path) -> Scene | None:
 
 def read_valid_mask(path: Path, shape: tuple[int, ...]) -> BoolArray:
     """Where the scene's reflections and glass are not; an all-zero file means: everywhere."""
-    folder = path if path.is_dir() else path.parent
-    picture = cv2.imread(str(folder / VALID_MASK)) if (folder / VALID_MASK).exists() else None
-    if picture is None or picture.shape[:2] != tuple(shape) or not picture.any():
+    file = (path if path.is_dir() else path.parent) / VALID_MASK
+    if not os.path.lexists(file):
         return np.ones(shape, dtype=bool)
-    return np.asarray(picture[:, :, 1] > 0)
+    picture = np.atleast_3d(decode(file))
+    colours = picture[:, :, : 1 if picture.shape[2] < 3 else 3]  # without alpha
+    if picture.shape[:2] != tuple(shape) or not colours.any():
+        return np.ones(shape, dtype=bool)
+    return np.asarray(colours[:, :, colours.shape[2] // 2], dtype=bool)
+
+
+def find_licence(root: Path) -> str:
+    """The first licence that lies at any depth of the data; nothing if there is none."""
+    named = sorted(path for path in walk(root) if path.name.lower().startswith("licen"))
+    texts = (_read_licence(path) for path in named)
+    return next((text for text in texts if text), "")
+
+
+def _read_licence(path: Path) -> str:
+    try:
+        return read_small(path, MOST_LICENCE).decode(errors="replace").strip()
+    except OSError:  # a folder, a pipe, or far longer than any licence
+        return ""

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,14 @@ def test_a_missing_file(tmp_path):
     with pytest.raises(UnreadableFile) as caught:
         read_pfm(path)
     assert str(caught.value) == f"{path}: no such file. Give a PFM file."
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    path = tmp_path / "a.pfm"
+    os.mkfifo(path)
+    with pytest.raises(UnreadableFile) as caught:
+        read_pfm(path)
+    assert str(caught.value) == f"{path}: is a named pipe, expected a regular file."
 
 
 @pytest.mark.parametrize(

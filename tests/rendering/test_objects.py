@@ -149,6 +149,10 @@ def test_points_that_are_not_in_space(tmp_path):
         f"{path}: points have different numbers of coordinates, expected three. "
         "Export the mesh again."
     )
+    path = write_square(tmp_path, "v 1 2\nv 2 3\nv 3 2\nf 1 2 3\n")
+    assert says(path).startswith(f"{path}: points have different numbers of coordinates,")
+    path = write_square(tmp_path, "v 1 2 1e300\nv 1 2 3\nv 3 2 1\nf 1 2 3\n")
+    assert says(path) == f"{path}: has points that are not finite. Export the mesh again."
     path = write_square(tmp_path, "v 1 2 nan\nv 1 2 3\nv 3 2 1\nf 1 2 3\n")
     assert says(path) == f"{path}: has points that are not finite. Export the mesh again."
 
@@ -177,6 +181,8 @@ def test_an_enormous_mesh(tmp_path):
         {"faces": np.array([[0, 1, 2], [0, 1, 2]], np.uint16)},
         {"vertices": np.zeros((3, 2), np.int16)},
         {"uv": np.zeros(3, np.uint16)},
+        {"uv": np.array([["a", "b"]] * 3)},
+        {"faces": np.array([[None] * 3])},
     ],
 )
 def test_packed_arrays_that_do_not_fit(tmp_path, changes):
@@ -189,4 +195,14 @@ def test_packed_arrays_that_do_not_fit(tmp_path, changes):
 def test_a_file_that_is_no_archive(tmp_path):
     path = tmp_path / "cup.npz"
     path.write_bytes(b"PK\x03\x04 not really")
+    assert says(path).startswith(f"{path}: is no packed mesh, expected vertices,")
+
+
+def test_an_array_that_claims_more_than_it_holds(tmp_path):
+    path = write_packed(tmp_path / "cup.npz")
+    data = path.read_bytes()
+    assert data.count(b"'shape': (1, 3), }  ") == 2
+    path.write_bytes(
+        data.replace(b"'shape': (1, 3), }" + b" " * 13, b"'shape': (99999999999999, 3), }")
+    )
     assert says(path).startswith(f"{path}: is no packed mesh, expected vertices,")

@@ -39,3 +39,11 @@ def test_a_run_without_tables_is_an_empty_plot(tmp_path):
     picture = curves.draw([tmp_path])
     _, top, _, bottom = curves.FRAME
     assert not (picture[top:bottom] == curves.TRAINING).all(-1).any()
+
+
+def test_lines_that_were_cut_short_are_left_out(tmp_path):
+    (tmp_path / "metrics.csv").write_text(
+        "step,seconds,bad\n20,3600,50\n40,72\n40,740,7200,40\n60,10800,nan\nx,y,z\n80,14400,20\n"
+    )
+    curve = curves.collect([tmp_path], "metrics.csv")
+    assert list(curve.hours) == [1, 4] and list(curve.bad) == [50, 20]

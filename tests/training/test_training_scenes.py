@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import cv2
 import numpy as np
 import pytest
 
-from oaccdepth.errors import InvalidLightField
-from oaccdepth.training.scenes import load_scenes, read_valid_mask
+from oaccdepth.errors import InvalidLightField, UnreadableFile
+from oaccdepth.training.scenes import MOST_LICENCE, find_licence, load_scenes, read_valid_mask
 
 
 def test_scenes_are_loaded_with_their_masks(scene, scene_folder, tmp_path):
@@ -31,3 +33,38 @@ def test_a_mask_of_zeros_means_everything_is_valid(tmp_path):
     mask[1, 2, 1] = 255
     cv2.imwrite(str(tmp_path / "valid_mask.png"), mask)
     assert read_valid_mask(tmp_path, (4, 5)).sum() == 1
+
+
+def test_a_mask_may_be_grey_and_have_alpha(tmp_path):
+    mask = np.zeros((4, 5, 4), np.uint8)
+    mask[..., 3] = 255
+    cv2.imwrite(str(tmp_path / "valid_mask.png"), mask)
+    assert read_valid_mask(tmp_path, (4, 5)).all()  # alpha says nothing
+    mask[1:3, 2] = 255
+    for picture in (mask, mask[:, :, 0]):
+        cv2.imwrite(str(tmp_path / "valid_mask.png"), picture)
+        assert np.argwhere(read_valid_mask(tmp_path, (4, 5))).tolist() == [[1, 2], [2, 2]]
+
+
+def test_a_mask_that_is_no_picture(tmp_path):
+    path = tmp_path / "valid_mask.png"
+    path.write_bytes(b"no picture")
+    with pytest.raises(UnreadableFile) as caught:
+        read_valid_mask(tmp_path, (4, 5))
+    assert str(caught.value) == f"{path}: damaged or not a picture. Copy or export it again."
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(UnreadableFile) as caught:
+        read_valid_mask(tmp_path, (4, 5))
+    assert str(caught.value) == f"{path}: is a named pipe, expected a regular file."
+
+
+def test_a_licence_is_a_file_of_moderate_size(tmp_path):
+    assert find_licence(tmp_path) == ""
+    os.mkfifo(tmp_path / "LICENCE-a")
+    (tmp_path / "licences").mkdir()
+    with (tmp_path / "Licence-b").open("wb") as file:
+        file.truncate(MOST_LICENCE + 1)
+    assert find_licence(tmp_path) == ""
+    (tmp_path / "licences" / "License.txt").write_bytes(b"CC BY 4.0 \xff\n")
+    assert find_licence(tmp_path) == "CC BY 4.0 \ufffd"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +16,12 @@ import cv2
 import numpy as np
 
 from oaccdepth.files.atomic import write_bytes
+from oaccdepth.files.fields import as_numbers
 from oaccdepth.lightfield import FloatArray
 from oaccdepth.looking.viewer.page import fill, policy, read_blocks
 from oaccdepth.writers.pictures import Picture, choose_range, colourise
+
+logger = logging.getLogger(__name__)
 
 THUMBNAIL = 240  # px: larger side
 QUALITY = 76  # JPEG
@@ -92,22 +96,33 @@ def _pictures(entry: Entry, page: Path) -> str:
 
 
 def read_frames(page: Path) -> list[Picture]:
-    """Views of the middle row (or column) of a page, from left to right, as thumbnails."""
-    meta, blocks = read_blocks(page, "view-")
-    if not blocks:
+    """Views of the middle row (or column) of a page, from left to right, as thumbnails.
+
+    There are none in a page without views, nor in a damaged one.
+    """
+    try:
+        meta, blocks = read_blocks(page, "view-")
+        rows, columns = as_numbers(meta.get("grid"), 2)
+        places = sorted(_place(name) for name in blocks)
+        line = [(u, v) for u, v in places if u == rows // 2]
+        if len(line) < 2:
+            line = [(u, v) for u, v in places if v == columns // 2]
+        chosen = np.linspace(0, len(line) - 1, min(len(line), MOST_FRAMES)).round().astype(int)
+        return [_decoded(blocks["view-{}-{}".format(*line[i])]) for i in chosen]
+    except (OSError, ValueError, KeyError, cv2.error) as error:
+        logger.info("%s: no views to be shown (%s)", page, type(error).__name__)
         return []
-    rows, columns = meta["grid"]
-    places = sorted(tuple(int(part) for part in name.split("-")[1:]) for name in blocks)
-    line = [(u, v) for u, v in places if u == rows // 2]
-    if len(line) < 2:
-        line = [(u, v) for u, v in places if v == columns // 2]
-    chosen = np.linspace(0, len(line) - 1, min(len(line), MOST_FRAMES)).round().astype(int)
-    return [_decoded(blocks["view-{}-{}".format(*line[i])]) for i in chosen]
+
+
+def _place(name: str) -> tuple[int, int]:
+    _, u, v = name.split("-")
+    return int(u), int(v)
 
 
 def _decoded(jpeg: bytes) -> Picture:
     picture = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
-    assert picture is not None, "the page holds JPEG pictures"
+    if picture is None:
+        raise ValueError("not a JPEG picture")
     return _shrunk(np.asarray(picture[..., ::-1], dtype=np.uint8))
 
 

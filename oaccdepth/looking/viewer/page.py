@@ -16,6 +16,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from oaccdepth.files.fields import parse_json
+from oaccdepth.files.regular import read_small
+
+MOST_BYTES = 1 << 28  # of a page; we write a twentieth of it
+
 # Every file may use what stands above it; inlined, they become one module.
 SCRIPTS = (
     "elements.js",
@@ -87,11 +92,12 @@ def fill(template: str, parts: dict[str, str]) -> str:
 
 def read_blocks(path: Path, prefix: str) -> tuple[dict[str, Any], dict[str, bytes]]:
     """JSON of a page, and its data blocks whose names start like this."""
-    text = path.read_text(encoding="utf-8")
+    text = read_small(path, MOST_BYTES).decode(errors="replace")
     meta = re.search(r'<script type="application/json" id="meta">(.*?)</script>', text)
     found = re.findall(rf' id="data-({re.escape(prefix)}[\w-]+)">([\w+/=]*)</script>', text)
     blocks = {name: base64.b64decode(data) for name, data in found}
-    return (json.loads(meta[1]) if meta else {}), blocks
+    about = parse_json(meta[1]) if meta else {}
+    return (about if isinstance(about, dict) else {}), blocks
 
 
 def overhead() -> int:
