@@ -56,6 +56,14 @@ def scene_folder(scene: LayeredScene, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture(scope="session")
+def demo():
+    """The scene of the demo, smaller: what the bundled weights should be good at."""
+    from oaccdepth.rendering.still_life import demo_scene
+
+    return demo_scene((192, 256))
+
+
+@pytest.fixture(scope="session")
 def weights_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Weights of an untrained network: it still answers, because it starts as a plane sweep."""
     import torch

@@ -43,6 +43,7 @@ def demo(
     For example:
       oaccdepth demo -o demo
     """
+    from oaccdepth.batch.job import open_network
     from oaccdepth.pipeline import process
     from oaccdepth.rendering import still_life
     from oaccdepth.writers import masks, results, scenes
@@ -59,6 +60,7 @@ def demo(
             overwrite=overwrite,
             beside=pages,
         )
+        estimate = open_network(estimating)
         progress("rendering", 0.0)
         scene = still_life.demo_scene()
         # what `view` and `figure` look for beside the result
@@ -79,6 +81,7 @@ def demo(
             writing=writing,
             overwrite=overwrite,
             progress=share(progress, RENDERING, 1.0),
+            estimate=estimate,
             truth=scene.disparity,
             write_beside=write_beside,
         )

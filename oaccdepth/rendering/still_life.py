@@ -19,7 +19,7 @@ from oaccdepth.rendering.primitives import (
     wire,
 )
 from oaccdepth.rendering.renderer import Scene
-from oaccdepth.rendering.rig import Numbers, Rig
+from oaccdepth.rendering.rig import Rig
 from oaccdepth.rendering.scenes import Finish, RenderedScene, render
 from oaccdepth.rendering.stage import Ground
 
@@ -32,11 +32,10 @@ TEXELS = 512
 Colour = tuple[float, float, float]
 
 
-def demo_scene(size: tuple[int, int] = SIZE, places: Numbers | None = None) -> RenderedScene:
+def demo_scene(size: tuple[int, int] = SIZE) -> RenderedScene:
     """Render the still life, with its true visibility."""
     scene, finish = still_life(size)
-    where = None if places is None else np.asarray(places, np.float32)
-    return render(scene, finish, where, with_visibility=True)
+    return render(scene, finish, with_visibility=True)
 
 
 def demo_rig(size: tuple[int, int] = SIZE) -> Rig:

@@ -18,7 +18,6 @@ from oaccdepth.lightfield import LightField
 from oaccdepth.networks.fast import FastConfig, FastNet
 from oaccdepth.networks.paper import OACCNet, OACCNetConfig
 from oaccdepth.options import EstimateOptions
-from oaccdepth.rendering.still_life import demo_scene
 
 SMALL_PAPER = OACCNetConfig(
     feature_blocks=1, matching_channels=4, cost_channels=24, volume_channels=6, attention_channels=2
@@ -41,15 +40,14 @@ def bad_share(disparity, truth, threshold, border=6):
     return np.mean(np.abs(disparity - truth)[inner] > threshold)
 
 
-def test_a_rendered_scene_comes_out_right(bundled):
-    scene = demo_scene((192, 256))
-    result = estimate(scene.light_field, network=bundled)
-    assert result.disparity.shape == scene.disparity.shape
-    assert bad_share(result.disparity, scene.disparity, 0.25) < 0.07
-    assert bad_share(result.disparity, scene.disparity, 0.07) < 0.15
+def test_a_rendered_scene_comes_out_right(bundled, demo):
+    result = estimate(demo.light_field, network=bundled)
+    assert result.disparity.shape == demo.disparity.shape
+    assert bad_share(result.disparity, demo.disparity, 0.25) < 0.07
+    assert bad_share(result.disparity, demo.disparity, 0.07) < 0.15
     assert result.confidence.min() >= 0
     assert result.confidence.max() <= 1
-    wrong = np.abs(result.disparity - scene.disparity) > 0.07
+    wrong = np.abs(result.disparity - demo.disparity) > 0.07
     assert result.confidence[~wrong].mean() > result.confidence[wrong].mean()
 
 

@@ -7,7 +7,7 @@ import pytest
 from oaccdepth.errors import InvalidOption
 from oaccdepth.rendering import scenes, stress
 from oaccdepth.rendering.rig import Rig, camera_places
-from oaccdepth.rendering.still_life import demo_rig, demo_scene
+from oaccdepth.rendering.still_life import demo_rig
 
 SMALL = (48, 64)
 FIVE = camera_places((5, 5))
@@ -129,9 +129,8 @@ def test_the_rig_places_and_projects():
     assert Rig((40, 60), 50.0, 1.0, -0.5).camera() is None  # parallel cameras cannot see it
 
 
-def test_the_demo_has_near_and_far_and_hidden_points():
-    rendered = demo_scene((96, 128), camera_places((3, 3)))
-    assert rendered.light_field.views.shape == (3, 3, 96, 128, 3)
-    assert rendered.disparity.min() < -1 and rendered.disparity.max() > 1.5
-    assert rendered.visibility is not None and 0.8 < rendered.visibility.mean() < 0.995
-    assert rendered.light_field.camera == demo_rig((96, 128)).camera()
+def test_the_demo_has_near_and_far_and_hidden_points(demo):
+    assert demo.light_field.views.shape == (9, 9, 192, 256, 3)
+    assert demo.disparity.min() < -1 and demo.disparity.max() > 1.5
+    assert demo.visibility is not None and 0.8 < demo.visibility.mean() < 0.995
+    assert demo.light_field.camera == demo_rig((192, 256)).camera()
