@@ -45,11 +45,21 @@ if __name__ == "__main__":
 """
 
 
-@pytest.fixture
-def root(tmp_path):
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """Scenes that no test changes."""
+    folder = tmp_path_factory.mktemp("data") / "root"
     for index in range(NUM_SCENES):
-        write_scene(tmp_path / "root" / f"scene{index}", index)
-    return tmp_path / "root"
+        write_scene(folder / f"scene{index}", index)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(root, tmp_path_factory):
+    """What a batch writes that nothing disturbs."""
+    whole = tmp_path_factory.mktemp("undisturbed") / "out"
+    assert run_child(run_until, 0, root, whole) == 0
+    return contents(whole)
 
 
 @pytest.fixture
@@ -113,10 +123,9 @@ def run_until(moment, root, output, with_signal=signal.SIGKILL):
 
 @pytest.mark.parametrize("moment", [1, 20, 40, 60])  # of about a hundred
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
-def test_killed_at_a_write_and_started_again(root, tmp_path, number, moment):
+def test_killed_at_a_write_and_started_again(root, expected, tmp_path, number, moment):
     """What is there is whole, and the next run ends as if nothing had happened."""
-    assert run_child(run_until, 0, root, tmp_path / "whole") == 0
-    expected, output = contents(tmp_path / "whole"), tmp_path / "out"
+    output = tmp_path / "out"
     end = run_child(run_until, moment, root, output, number)
     check_after_kill(output, expected)
     if number == signal.SIGKILL:

@@ -6,8 +6,10 @@ import cv2
 import numpy as np
 import pytest
 
+from oaccdepth.lightfield import LightField
 from oaccdepth.networks import checkpoint
 from oaccdepth.networks.paper import OACCNet, OACCNetConfig
+from oaccdepth.writers.scenes import write_light_field
 
 
 @pytest.fixture
@@ -92,9 +94,12 @@ def test_what_cannot_be_estimated_is_still_described(run, scene_folder, weights_
     ) in lines
 
 
-def test_converted_weights_search_all_they_can(run, scene_folder, tmp_path):
+def test_converted_weights_search_all_they_can(run, scene, tmp_path):
+    small = tmp_path / "small.npz"
+    write_light_field(LightField(scene.light_field.views[3:6, 3:6]), small)
     network = OACCNet(
         OACCNetConfig(
+            grid=(3, 3),
             feature_blocks=1,
             matching_channels=4,
             cost_channels=24,
@@ -104,7 +109,7 @@ def test_converted_weights_search_all_they_can(run, scene_folder, tmp_path):
     )
     path = tmp_path / "converted.safetensors"
     checkpoint.save(path, network, {"compat": "authors"})
-    result = run("info", scene_folder, "--weights", path, "-v")
+    result = run("info", small, "--weights", path, "-v")
     assert result.exit_code == 0 and result.stderr == "measuring ...\n"
     expected = "disparity     -4.0 to 4.0 px, all that the converted weights search"
     assert expected in result.stdout.splitlines()

@@ -196,7 +196,7 @@ def test_weights_count_the_steps_before_them(scene_folder, tmp_path):
 def test_two_processes_train_one_run(scene_folder, tmp_path):
     """Under torchrun, with gloo: one run, one set of weights."""
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    command += ["--master-port", str(29500 + os.getpid() % 2000), "-m", "oaccdepth", "train"]
+    command += ["--standalone", "-m", "oaccdepth", "train"]  # on a port that is free
     command += [str(scene_folder), "-o", str(tmp_path / "two"), "--steps", "2", "--batch", "1"]
     command += ["--patch", "16", "--workers", "0"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
