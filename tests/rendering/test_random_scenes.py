@@ -29,7 +29,7 @@ def warped(rendered, u, v, sign=1):
     )
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(5))
 def test_views_agree_where_points_are_seen(seed):
     """Better than with the disparities reversed, and than where the points are hidden."""
     rendered, finish = render(seed, disparity_range=(-2.0, 2.0))
@@ -62,15 +62,15 @@ def test_scenes_are_of_many_kinds():
         assert -4 <= low < high <= 4
         ranges.append(high - low)
     assert min(ranges) < 1 and max(ranges) > 5
-    for seed in range(24):
+    for seed in range(9):
         scene, finish = scenes.random_scene(seed, size=(16, 16))
         noises.append(finish.noise)
         contrasts = [
             float(mesh.material.texture.picture.std(axis=(0, 1)).mean()) for mesh in scene.meshes
         ]
         faint += max(contrasts) < 8 / 255
-    assert 3 <= sum(noise > 0 for noise in noises) <= 15 and max(noises) <= 0.2
-    assert 2 <= faint <= 12
+    assert 1 <= sum(noise > 0 for noise in noises) <= 7 and max(noises) <= 0.2
+    assert 1 <= faint <= 5
 
 
 def test_a_larger_view_shows_the_same_scene():
@@ -109,8 +109,12 @@ def test_stress_scenes(name):
     assert rendered.disparity.min() == pytest.approx(hard.disparity[0], abs=1e-3)
     assert rendered.disparity.max() == pytest.approx(hard.disparity[1], abs=1e-3)
     assert finish.noise == hard.noise
-    again = stress.stress_scene(name, size=(64, 64))[0]
-    assert np.array_equal(again.meshes[-1].points, scene.meshes[-1].points)
+
+
+def test_a_stress_scene_is_always_the_same():
+    (first, _), (again, _) = (stress.stress_scene("glossy_things", size=(64, 64)) for _ in range(2))
+    for one, other in zip(first.meshes, again.meshes, strict=True):
+        assert np.array_equal(one.points, other.points)
 
 
 def test_the_rig_places_and_projects():
