@@ -100,7 +100,7 @@ def measure(
     peak = torch.cuda.max_memory_allocated(device) if is_cuda else memory.read() or 0
     stages = dict(made_with.seconds)
     seconds = stages.pop("total")
-    stages["everything else"] = seconds - sum(stages.values())
+    stages["everything else"] = max(0.0, round(seconds - sum(stages.values()), 3))
     side = light_field.resolution[0]
     return Benchmark(
         preset=preset,

@@ -8,6 +8,7 @@ import resource
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Callable
 
 from oaccdepth.files.atomic import TEMPORARY
@@ -15,10 +16,13 @@ from oaccdepth.files.atomic import TEMPORARY
 
 def run_child(act: Callable[..., object], *arguments: object) -> int:
     """Run in a forked process; return how it ended: 0, an exit code, or minus the signal."""
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads that stay behind
+        child = os.fork()
     if child == 0:
         code = 99
         try:
+            heed_signals()
             act(*arguments)
             code = 0
         except SystemExit as error:
@@ -28,6 +32,13 @@ def run_child(act: Callable[..., object], *arguments: object) -> int:
         finally:
             os._exit(code)  # also if the disk is too full for the traceback
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def heed_signals() -> None:
+    """Let signals end this process, also if the tests run in the background or under nohup."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def kill_at_write(number: int, with_signal: int = signal.SIGKILL) -> None:

@@ -467,14 +467,20 @@ def test_impatient_ctrl_c(root, settings):
     """A second and third Ctrl-C while the present tile is waited for: still a report, and then
     nothing is written any more."""
 
+    pressed = threading.Event()
+
     def press(record):
-        for delay in (0.2, 0.4):
-            threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
+        pressed.set()
         raise KeyboardInterrupt
 
     def open_slower(options):
         def estimate(light_field, options, progress):
-            time.sleep(0.0 if light_field.source == "origami" else 3.0)
+            if light_field.source != "origami":  # the tile that is waited for
+                assert pressed.wait(600)
+                for _ in range(2):
+                    time.sleep(0.2)
+                    os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.2)
             return toy_estimate(light_field, options, progress)
 
         return estimate
@@ -492,7 +498,7 @@ def test_ctrl_c_while_a_process_starts(root, settings):
     os.kill(child.pid, signal.SIGINT)
     try:
         job = find_jobs(root, settings.output)[0]
-        assert worker.submit(job).result(timeout=60).status == "done"
+        assert worker.submit(job).result(timeout=600).status == "done"
     finally:
         worker.close()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -133,6 +132,7 @@ def test_errors_that_concern_all(run, root, weights, tmp_path):
 # The command line, which gets Ctrl-C at its thirtieth access to a file that is being written.
 INTERRUPTED = """
 import signal, trouble
+trouble.heed_signals()
 trouble.kill_at_write(30, signal.SIGINT)
 from oaccdepth.cli import main
 main()
@@ -147,13 +147,7 @@ def test_ctrl_c(root, weights, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", f"{tests.parent}:{tests}")
     out = tmp_path / "out"
     command = (sys.executable, "-c", INTERRUPTED, "batch", root, "-o", out, "--weights", weights)
-    process = subprocess.run(
-        [*map(str, command)],
-        capture_output=True,
-        text=True,
-        # a shell starts background jobs, such as these tests may be, with the signal ignored
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    process = subprocess.run([*map(str, command)], capture_output=True, text=True)
     stderr = process.stderr
     assert process.returncode == 130, stderr
     assert stderr.splitlines()[-1].endswith("not reached: run it again to continue")

@@ -54,7 +54,7 @@ def test_a_seed_gives_the_same_scene_and_what_is_there_is_skipped(run, tmp_path)
 
 
 def test_limits_of_the_disparities(run, tmp_path):
-    options = ("--scenes", 3, "--disparity-range", "-0.5:0.75", *SMALL)
+    options = ("--scenes", 2, "--disparity-range", "-0.5:0.75", *SMALL)
     assert run("render", "-o", tmp_path, *options, "-q").exit_code == 0
     truths = [readers.read_ground_truth(path) for path in sorted(tmp_path.iterdir())]
     assert min(truth.min() for truth in truths) >= -0.501

@@ -162,12 +162,13 @@ def test_provenance(scene, bundled):
 
 def test_the_papers_network_runs_in_tiles(scene):
     torch.manual_seed(0)
-    network = OACCNet(SMALL_PAPER).eval()
+    network = OACCNet(replace(SMALL_PAPER, grid=(3, 3))).eval()
     options = EstimateOptions(keep_masks=True, keep_passes=True)
-    result = estimate(scene.light_field, options, network=network)
+    light_field = LightField(scene.light_field.views[3:6, 3:6])
+    result = estimate(light_field, options, network=network)
     assert len(result.passes) == 2
-    assert result.masks.shape == (9, 9, 48, 64)
-    tiled = estimate(scene.light_field, replace(options, tile=32), network=network)
+    assert result.masks.shape == (3, 3, 48, 64)
+    tiled = estimate(light_field, replace(options, tile=32), network=network)
     assert tiled.disparity.shape == (48, 64)
     assert np.isfinite(tiled.disparity).all()
 

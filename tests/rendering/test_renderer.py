@@ -46,19 +46,27 @@ def scene():
 
 def hits(scene, start, direction):
     """Distances along a ray at which it meets triangles, with the colour there."""
-    for mesh in scene.meshes:
-        colour = mesh.material.texture.picture[0, 0]
-        for face in mesh.faces:
-            a, b, c = mesh.points[face].astype(float)
-            normal = np.cross(direction, c - a)
-            area = np.dot(b - a, normal)
-            if abs(area) < 1e-12:
-                continue
-            first = np.dot(start - a, normal) / area
-            other = np.cross(start - a, b - a)
-            second = np.dot(direction, other) / area
-            if first >= -1e-9 and second >= -1e-9 and first + second <= 1 + 1e-9:
-                yield np.dot(c - a, other) / area, colour
+    a, b, c, colours = triangles(scene)
+    normals, others = np.cross(direction, c - a), np.cross(start - a, b - a)
+    areas = dot(b - a, normals)
+    with np.errstate(divide="ignore", invalid="ignore"):  # triangles along the ray
+        first, second = dot(start - a, normals) / areas, others @ direction / areas
+        met = (np.abs(areas) >= 1e-12) & (np.minimum(first, second) >= -1e-9)
+        met &= first + second <= 1 + 1e-9
+        distances = dot(c - a, others) / areas
+    return list(zip(distances[met], colours[met], strict=True))
+
+
+def triangles(scene):
+    """Corners and colours of all triangles, each (n, 3)."""
+    corners = np.concatenate([mesh.points[mesh.faces] for mesh in scene.meshes]).astype(float)
+    pictures = [mesh.material.texture.picture[0, 0] for mesh in scene.meshes]
+    counts = [len(mesh.faces) for mesh in scene.meshes]
+    return *corners.transpose(1, 0, 2), np.repeat(pictures, counts, axis=0)
+
+
+def dot(first, second):
+    return (first * second).sum(axis=1)
 
 
 def ray(rig, u, v, y, x):

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from oaccdepth.errors import InvalidCheckpoint, InvalidOption, OutputExists
 from oaccdepth.networks import checkpoint
 from oaccdepth.options import TrainOptions
-from oaccdepth.training.loop import Trainer, train
+from oaccdepth.training.loop import MetricsLog, Trainer, train
 
 TINY = TrainOptions(
     steps=4,
@@ -139,12 +139,7 @@ print(moment - 1)
 
 def test_a_killed_run_goes_on(scene_folder, tmp_path):
     """kill -9 at every write: what is there is whole, and --resume finishes the run."""
-    command = [sys.executable, "-c", KILLED_AT_EVERY_WRITE, str(scene_folder), str(tmp_path)]
-    paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-    alone = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
-    environment = {**os.environ, **alone, "PYTHONPATH": os.pathsep.join(paths)}
-    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    moments = int(answer.stdout)
+    moments = int(in_a_process_of_its_own(KILLED_AT_EVERY_WRITE, scene_folder, tmp_path))
     assert moments > 8  # options, state and weights: opened, written, renamed
     leftovers = 0
     for moment in range(1, moments + 1):
@@ -161,19 +156,19 @@ def test_a_killed_run_goes_on(scene_folder, tmp_path):
     assert leftovers > moments // 2  # the kills came in the middle
 
 
-def test_what_a_run_leaves_behind(scene_folder, tmp_path):
-    options = TrainOptions(**{**vars(TINY), "steps": 20})
-    train(scene_folder, tmp_path, options, validation=scene_folder.parent)
+def test_what_a_run_leaves_behind(scene_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(MetricsLog, "EVERY", 2)
+    train(scene_folder, tmp_path, with_steps(3), validation=scene_folder.parent)
     rows = list(csv.DictReader((tmp_path / "metrics.csv").read_text().splitlines()))
-    assert rows[0]["step"] == "20"
+    assert [row["step"] for row in rows] == ["2"]
     assert float(rows[0]["loss"]) > 0
     scores = list(csv.DictReader((tmp_path / "validation.csv").read_text().splitlines()))
     assert float(scores[0]["town_badpix_0070"]) > 0
-    assert list((tmp_path / "samples").glob("town_20.png"))
+    assert list((tmp_path / "samples").glob("town_3.png"))
     metadata = checkpoint.read_metadata(tmp_path / "best.safetensors")
-    assert metadata["steps"] == "20"
+    assert metadata["steps"] == "3"
     assert json.loads(metadata["scores"])["town"]["mse_100"] > 0
-    assert json.loads((tmp_path / "options.json").read_text())["steps"] == 20
+    assert json.loads((tmp_path / "options.json").read_text())["steps"] == 3
 
 
 def test_training_begins_with_given_weights(weights_file):
@@ -193,17 +188,63 @@ def test_weights_count_the_steps_before_them(scene_folder, tmp_path):
     assert 1.5 <= float(facts["hours"]) < 1.6
 
 
+# Two processes, forked, with what torchrun would tell them.
+TWO_PROCESSES = """
+import os, socket, sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from oaccdepth.options import TrainOptions
+from oaccdepth.training.loop import train
+from trouble import run_child
+
+options = TrainOptions(steps=2, batch=1, patch=16, workers=0, validate_steps=0, iterations=1)
+with socket.create_server(("127.0.0.1", 0)) as server:
+    port = server.getsockname()[1]
+os.environ |= {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+
+
+def run(rank):
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+    train(Path(sys.argv[1]), Path(sys.argv[2]) / "two", options)
+
+
+with ThreadPoolExecutor(2) as pool:
+    assert list(pool.map(lambda rank: run_child(run, rank), range(2))) == [0, 0]
+"""
+
+
+def in_a_process_of_its_own(program, *words):
+    """Run a program with one thread, which may fork; return what it prints."""
+    paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    alone = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    environment = {**os.environ, **alone, "PYTHONPATH": os.pathsep.join(paths)}
+    command = [sys.executable, "-c", program, *map(str, words)]
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout
+
+
 def test_two_processes_train_one_run(scene_folder, tmp_path):
-    """Under torchrun, with gloo: one run, one set of weights."""
+    """With gloo: one run, one set of weights."""
+    in_a_process_of_its_own(TWO_PROCESSES, scene_folder, tmp_path)
+    assert_trained(tmp_path / "two")
+
+
+@pytest.mark.slow
+def test_torchrun(scene_folder, tmp_path):
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
     command += ["--standalone", "-m", "oaccdepth", "train"]  # on a port that is free
     command += [str(scene_folder), "-o", str(tmp_path / "two"), "--steps", "2", "--batch", "1"]
     command += ["--patch", "16", "--workers", "0"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     subprocess.run(command, check=True, env=environment, cwd=Path(__file__).parents[2])
-    metadata = checkpoint.read_metadata(tmp_path / "two" / "latest.safetensors")
+    assert_trained(tmp_path / "two")
+
+
+def assert_trained(run):
+    metadata = checkpoint.read_metadata(run / "latest.safetensors")
     assert metadata["steps"] == "2"
-    assert all(torch.isfinite(x).all() for x in weights(tmp_path / "two").values())
+    assert all(torch.isfinite(x).all() for x in weights(run).values())
 
 
 @pytest.mark.parametrize(
