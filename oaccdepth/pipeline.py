@@ -122,8 +122,10 @@ def _with_way_back(
 ) -> DisparityMap:
     """Note how to get at the views again: where they are, seen from the result, and how read."""
     known = dict(result.made_with.input)
-    with suppress(ValueError):  # on another drive: then the name must do
-        known["path"] = Path(os.path.relpath(source.resolve(), output.resolve())).as_posix()
+    with suppress(ValueError, RuntimeError):  # on another drive, no home: then the name must do
+        way = Path(os.path.relpath(source.resolve(), output.resolve()))
+        if Path.home().name not in way.parts:  # or it would say whose it is
+            known["path"] = way.as_posix()
     typed = {
         one.name: value
         for one in fields(reading)

@@ -42,6 +42,28 @@ def test_a_path_becomes_a_folder(scene, scene_folder, tmp_path):
     assert fractions == sorted(fractions) and (fractions[0], fractions[-1]) == (0.0, 1.0)
 
 
+def test_the_way_to_the_views_does_not_say_whose_they_are(
+    scene, scene_folder, tmp_path, monkeypatch
+):
+    """From the folder that both share, and never through a home folder."""
+    estimate, _ = known(scene)
+    data = shutil.copytree(scene_folder, tmp_path / "alice" / "data" / "town")
+    ways = {}
+    for home in ("home/alice", "home/bob"):
+        monkeypatch.setenv("HOME", str(tmp_path / home))
+        for output in (tmp_path / "alice" / "results" / "a", tmp_path / "out"):
+            process(data, output, estimate=estimate, overwrite=True)
+            text = (output / "run.json").read_text()
+            assert str(tmp_path) not in text
+            ways[home, output.name] = json.loads(text).get("input", {}).get("path")
+    assert ways == {
+        ("home/alice", "a"): "../../data/town",
+        ("home/alice", "out"): None,
+        ("home/bob", "a"): "../../data/town",
+        ("home/bob", "out"): "../alice/data/town",
+    }
+
+
 def test_it_is_read_estimate_write(scene_folder, weights_file, tmp_path):
     options = EstimateOptions(weights=str(weights_file))
     done = process(scene_folder, tmp_path / "a", estimating=options)
