@@ -17,10 +17,10 @@ from oaccdepth.lightfield import Camera
 from oaccdepth.writers import scenes
 
 
-def scene_between(low: float, high: float, size=(96, 128), grid=(9, 9)):
-    """A far wall, a middle board, a near one."""
+def scene_between(low: float, high: float, size=(96, 128), grid=(9, 9), texels=256):
+    """A far wall, a middle board, a near one; their textures repeat, two texels are a pixel."""
     rng = np.random.default_rng(5)
-    textures = [cloud_texture(rng, 256, 1.0) for _ in range(3)]
+    textures = [cloud_texture(rng, texels, 1.0) for _ in range(3)]
     middle = (low + high) / 2
     height, width = size
     surfaces = [

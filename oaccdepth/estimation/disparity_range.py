@@ -3,6 +3,9 @@
 The range is the smallest one that explains the pictures. Every textured pixel of the centre view
 has disparities with which both the near and the far views agree; a repeating pattern has several.
 Of all intervals in which (nearly) every pixel finds one, the shortest is taken.
+
+Plain areas are asked as well, by what little detail they have: it counts where near and far views
+find it at the same disparity, if that is enough of the picture.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oaccdepth.errors import InvalidLightField, InvalidOption
-from oaccdepth.estimation.matching import Bytes, Costs, Matcher
+from oaccdepth.estimation.matching import CEILING, Bytes, Costs, Matcher
 from oaccdepth.lightfield import BoolArray, FloatArray, LightField
 from oaccdepth.options import Range
 
@@ -38,9 +41,14 @@ TOLERANCE = 0.12  # of the texture: levels that are worse than the best by less 
 GOOD = 0.25  # of the texture: a pixel can live with a level that fits so well
 EACH = 0.5  # of the texture: the near and the far views must both be better than that
 DEPTH = 0.25  # of the texture: depth of a minimum over a large window that noise does not make
-LARGE_WINDOW = 9  # px
 FEWEST = 40  # pixels that must match, or nothing can be said
 FEWEST_NOISY = 0.15  # share of the textured pixels that must match over a large window
+PLAIN_RADIUS = 2  # asked pixels around a plain one that are plain as well
+FAINT_DEPTH = 0.4  # of faint texture: what must vanish, in near and far views; noise: up to 0.3
+FAINT_DEPTH_ALONE = 0.6  # where there are no far views to confirm it
+ENOUGH = 0.01  # share of the picture that must be plain, and agree, for faint texture to count
+CLEAR = 0.4  # share of the textured pixels: so many do not match by chance
+BEYOND_CHANCE = 2.0  # times as many must match as in strange pictures: noise 1.5, scenes 4
 UNEXPLAINED = 0.004  # share of the pixels that may find nothing in the range
 TAIL = 0.0015  # share of the pixels at either end of the range that is not believed
 COMPANY = 0.5  # share of the neighbours that must agree
@@ -120,31 +128,72 @@ def estimate_range(light_field: LightField) -> Range | None:
     matcher = Matcher(light_field)
     if matcher.nearest == 0:
         return None
-    around = _search_everywhere(matcher)
+    around, faint_areas = _search_everywhere(matcher)
     volumes = [_compare_around(matcher, around, size) for size in (MIDDLE_SIDE, COARSE_SIDE)]
-    found = [explain(costs) for explain in (_explain, _explain_noisy) for costs in volumes]
-    known = [matches for matches in found if matches is not None]
+    known = _explain_all(volumes)
+    if faint_areas.mean() >= ENOUGH:
+        faint = matcher.compare_faint(volumes[-1])
+        known += _only_found([_explain_faint(volumes[-1], faint, faint_areas)])
     if known:
         low = min(matches.ends[0] - 4 * matches.spacing for matches in known)
         high = max(matches.ends[1] + 4 * matches.spacing for matches in known)
         around = max(around[0], low), min(around[1], high)
-    fine = _explain(_compare_around(matcher, around, FINE_SIDE))
-    known = known if fine is None else [fine, *known]
-    return _common_range(known) if known else None
+    fine = _compare_around(matcher, around, FINE_SIDE)
+    known = _only_found([_explain(fine)]) + known
+    return _common_range(known) if _beats_chance(matcher, [fine, *volumes], known) else None
 
 
-def _search_everywhere(matcher: Matcher) -> Range:
-    """A range that surely holds the scene, by the nearest views and the next, much reduced."""
+def _explain_all(volumes: list[Costs], fewest_noisy: float = FEWEST_NOISY) -> list[Matches]:
+    """Clear matches in every volume, then those that are clear over large windows only."""
+    clear = [_explain(costs) for costs in volumes]
+    return _only_found(clear + [_explain_noisy(costs, fewest_noisy) for costs in volumes])
+
+
+def _only_found(found: list[Matches | None]) -> list[Matches]:
+    return [matches for matches in found if matches is not None]
+
+
+def _beats_chance(matcher: Matcher, volumes: list[Costs], known: list[Matches]) -> bool:
+    """Whether more matches were found than among pictures that have nothing to do with each other.
+
+    Smooth noise resembles other smooth noise somewhere. How often is found out by the same
+    comparison with strange pictures; it is not needed if most of the texture is matched.
+    """
+    if not known:
+        return False
+    is_textured = volumes[0].texture[::THINNING, ::THINNING] > TEXTURE
+    clear = _explain(volumes[0])
+    if clear is not None and clear.sure.sum() > CLEAR * is_textured.sum():
+        return True
+    strange = matcher.strange()
+    compared = [strange.compare(costs.side, costs.levels, costs.reach) for costs in volumes]
+    chance = max((matches.sure.mean() for matches in _explain_all(compared, 0.0)), default=0.0)
+    return bool(max(matches.sure.mean() for matches in known) > BEYOND_CHANCE * chance)
+
+
+def _search_everywhere(matcher: Matcher) -> tuple[Range, BoolArray]:
+    """A range that surely holds the scene, by the nearest views and the next, much reduced.
+
+    And the plain areas that have some faint texture nevertheless, (h, w) of the pixels asked.
+    """
     side = max(matcher.light_field.resolution)
     factor = max(1.0, side / COARSE_SIDE)
     spacing = SPACING * factor / matcher.nearest
     count = int(FURTHEST * side / matcher.nearest / spacing)
     levels = (np.arange(-count, count + 1) * spacing).astype(np.float32)
-    found = _explain(matcher.compare(COARSE_SIDE, levels, 2 * matcher.nearest))
-    if found is None:  # only the finest detail, if anything: it may show in a closer look
-        return -REACH, REACH
+    costs = matcher.compare(COARSE_SIDE, levels, 2 * matcher.nearest)
+    found = [_explain(costs)]
+    faint_areas = _plain_areas(costs)
+    if faint_areas.mean() >= ENOUGH:
+        faint = matcher.compare_faint(costs)
+        faint_areas = _keep_matching(faint, faint_areas, matcher.has_more_than(0.0, costs.reach))
+        found.append(_explain_faint(costs, faint, faint_areas))
+    ends = [matches.ends for matches in found if matches is not None]
+    if not ends:  # only the finest detail, if anything: it may show in a closer look
+        return (-REACH, REACH), faint_areas
     margin = 2.25 * spacing
-    return found.ends[0] - margin, found.ends[1] + margin
+    around = min(low for low, _ in ends) - margin, max(high for _, high in ends) + margin
+    return around, faint_areas
 
 
 def _compare_around(matcher: Matcher, around: Range, size: float) -> Costs:
@@ -167,26 +216,77 @@ def _compare_around(matcher: Matcher, around: Range, size: float) -> Costs:
 
 def _explain(costs: Costs) -> Matches | None:
     """Match the pixels within the smallest range that explains them; None if there are too few."""
+    total, sure, fits = _levels_that_fit(costs)
+    return _match(costs.levels, total, sure, fits)
+
+
+def _levels_that_fit(costs: Costs) -> tuple[NDArray[np.uint16], BoolArray, BoolArray]:
+    """Costs of near and far views together, pixels that match, levels that each can live with."""
     near, far, total, texture = _thinned(costs)
     least = total.min(axis=0)
     sure = (texture > TEXTURE) & (least < 2 * BELIEVED * texture)
     scale = texture[sure]
     most = np.maximum(least[sure] + 2 * TOLERANCE * scale, 2 * GOOD * scale)
     fits = (total[:, sure] <= most) & (cv2.max(near[:, sure], far[:, sure]) <= EACH * scale)
-    return _match(costs.levels, total, sure, fits)
+    return total, sure, fits
 
 
-def _explain_noisy(costs: Costs) -> Matches | None:
-    """The same by means over large windows, as noise needs them.
+def _keep_matching(faint: Costs, is_plain: BoolArray, has_far_views: bool) -> BoolArray:
+    """Plain areas whose faint texture near and far views find again.
+
+    Noise has minima as well, but not as deep; and near and far views have them at other levels.
+    """
+    near, far, _, texture = _thinned(faint)
+    depth = np.minimum(_depth(near), _depth(far))
+    least = FAINT_DEPTH if has_far_views else FAINT_DEPTH_ALONE
+    sure = is_plain & (texture > TEXTURE) & (depth > least * texture)
+    sure[sure] = _common_minima(near[:, sure], far[:, sure]).any(axis=0)
+    return sure
+
+
+def _explain_faint(costs: Costs, faint: Costs, faint_areas: BoolArray) -> Matches | None:
+    """Match faint areas, if they are large enough, together with the rest of the picture."""
+    if faint_areas.mean() < ENOUGH:
+        return None
+    near, far, total, _ = _thinned(faint)
+    fits = _common_minima(near[:, faint_areas], far[:, faint_areas])
+    sure = faint_areas.copy()
+    sure[sure] = fits.any(axis=0)
+    rest = _levels_that_fit(costs)[2]
+    return _match(costs.levels, total, sure, fits, rest[:, rest.any(axis=0)])
+
+
+def _plain_areas(costs: Costs) -> BoolArray:
+    """Pixels that are asked and have no texture, nor have those around them."""
+    has_texture = (costs.texture[::THINNING, ::THINNING] > TEXTURE).astype(np.uint8)
+    side = 2 * PLAIN_RADIUS + 1
+    return np.asarray(cv2.dilate(has_texture, np.ones((side, side), np.uint8)) == 0, np.bool_)
+
+
+def _depth(costs: Bytes) -> FloatArray:
+    """Depth of the best level (h, w) below the usual cost, that of levels outside left out."""
+    inside = np.count_nonzero(costs < CEILING, axis=0)[None]
+    usual = np.take_along_axis(np.sort(costs, axis=0), np.minimum(inside // 2, len(costs) - 1), 0)
+    return np.asarray(usual[0].astype(np.float32) - costs.min(axis=0))
+
+
+def _common_minima(near: Bytes, far: Bytes) -> BoolArray:
+    """Levels (levels, pixels) at which both have their minimum, or nearly."""
+    limits = [group.min(axis=0) + DEPTH * _depth(group) for group in (near, far)]
+    return np.asarray((near <= limits[0]) & (far <= limits[1]))
+
+
+def _explain_noisy(costs: Costs, fewest: float) -> Matches | None:
+    """The same by means over large windows, as noise needs them; a share of them must match.
 
     Noise adds to the costs of all levels alike: it is the depth of a minimum that counts.
     """
-    near, far, total, texture = _thinned(costs.blurred(LARGE_WINDOW))
+    near, far, total, texture = _thinned(costs.blurred())
     least = total.min(axis=0)
     depth = np.median(total, axis=0) - least
     is_textured = texture > TEXTURE
     sure = is_textured & (depth > 2 * DEPTH * texture)
-    if np.count_nonzero(sure) < FEWEST_NOISY * np.count_nonzero(is_textured):
+    if np.count_nonzero(sure) < fewest * np.count_nonzero(is_textured):
         return None
     fits = total[:, sure] <= least[sure] + DEPTH * depth[sure]
     for group in (near, far):  # both must have a minimum there
@@ -202,13 +302,21 @@ def _thinned(costs: Costs) -> tuple[Bytes, Bytes, NDArray[np.uint16], FloatArray
 
 
 def _match(
-    levels: FloatArray, total: NDArray[np.uint16], sure: BoolArray, fits: BoolArray
+    levels: FloatArray,
+    total: NDArray[np.uint16],
+    sure: BoolArray,
+    fits: BoolArray,
+    others: BoolArray | None = None,
 ) -> Matches | None:
-    """Give every pixel its best disparity in the smallest range that explains them all."""
-    matched = fits.any(axis=0)
-    if np.count_nonzero(matched) < FEWEST:
+    """Give every pixel its best disparity in the smallest range that explains them all.
+
+    `others` (levels, pixels) have to be explained by the same range.
+    """
+    fits = fits[:, fits.any(axis=0)]
+    if fits.shape[1] < FEWEST:
         return None
-    first, last = _shortest_interval(fits[:, matched], levels)
+    together = fits if others is None else np.concatenate([fits, others], axis=1)
+    first, last = _shortest_interval(together, levels)
     level = _descend(total, total[first : last + 1].argmin(axis=0) + first)
     disparity = _between_levels(levels, total, level)
     spacing = float(levels[1] - levels[0]) if len(levels) > 1 else 1.0
@@ -246,7 +354,7 @@ def coarse_sweep(light_field: LightField) -> tuple[FloatArray, BoolArray]:
     matcher = Matcher(light_field)
     found = None
     if matcher.nearest > 0:
-        around = _search_everywhere(matcher)
+        around, _ = _search_everywhere(matcher)
         found = _explain(_compare_around(matcher, around, MIDDLE_SIDE))
     if found is None:
         return np.zeros((1, 1), np.float32), np.zeros((1, 1), np.bool_)

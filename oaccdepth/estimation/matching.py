@@ -8,7 +8,7 @@ their local contrast, so that views may differ in brightness, and as bytes, whic
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import cv2
 import numpy as np
@@ -20,6 +20,7 @@ Bytes = NDArray[np.uint8]
 Sides = dict[str, list[tuple[float, tuple[int, int]]]]
 
 WINDOW = 5  # px; costs are averaged over it
+LARGE_WINDOW = 9  # px; over which they are averaged once more, where there is noise
 DETAIL = 7  # px; over which contrast is measured
 LEAST_FLOOR, MOST_FLOOR = 0.0015, 0.02  # contrast that counts as half, in faint and usual pictures
 UNIT, MIDDLE = 80, 128  # a normalised value of 0 and 1 as bytes: 128 and 208
@@ -36,15 +37,18 @@ class Costs:
     near: Bytes  # (n, h, w)
     far: Bytes  # (n, h, w)
     texture: Bytes  # (h, w): mean size of the centre view's values
+    side: int  # px on the longer side, as asked for
+    reach: float  # steps, as asked for
 
-    def blurred(self, window: int) -> Costs:
-        """Means over larger windows."""
+    def blurred(self) -> Costs:
+        """Means over large windows."""
+        window = (LARGE_WINDOW, LARGE_WINDOW)
         near, far = (
-            np.stack([np.asarray(cv2.blur(cost, (window, window)), np.uint8) for cost in volume])
+            np.stack([np.asarray(cv2.blur(cost, window), np.uint8) for cost in volume])
             for volume in (self.near, self.far)
         )
-        texture = np.asarray(cv2.blur(self.texture, (window, window)), np.uint8)
-        return Costs(self.levels, near, far, texture)
+        texture = np.asarray(cv2.blur(self.texture, window), np.uint8)
+        return replace(self, near=near, far=far, texture=texture)
 
 
 @dataclass(eq=False)
@@ -91,8 +95,9 @@ class _Moving:
 class Matcher:
     """Compares the centre view of a light field with views beside, above and below it."""
 
-    def __init__(self, light_field: LightField) -> None:
+    def __init__(self, light_field: LightField, *, are_strange: bool = False) -> None:
         self.light_field = light_field
+        self.are_strange = are_strange  # the other views: pictures of nothing that the centre shows
         self.sides = _views_on_axes(light_field)
         self._grey: dict[tuple[int, int], FloatArray] = {}
 
@@ -107,12 +112,16 @@ class Matcher:
         places = self.light_field.camera_places
         return max((float(np.abs(places[view]).max()) for view in chosen), default=0.0)
 
-    def compare(self, side: int, levels: FloatArray, reach: float) -> Costs:
-        """Compare at `side` pixels on the longer side, with views up to `reach` steps away."""
+    def compare(self, side: int, levels: FloatArray, reach: float, *, faint: bool = False) -> Costs:
+        """Compare at `side` pixels on the longer side, with views up to `reach` steps away.
+
+        `faint`: the least contrast counts as much as any other.
+        """
         rows, columns = self.light_field.grid
         factor = max(1.0, max(self.light_field.resolution) / side)
         detail, contrast = self._detail((rows // 2, columns // 2), factor)
-        floor = float(np.clip(np.percentile(contrast, 75) / 2, LEAST_FLOOR, MOST_FLOOR))
+        usual = float(np.clip(np.percentile(contrast, 75) / 2, LEAST_FLOOR, MOST_FLOOR))
+        floor = LEAST_FLOOR if faint else usual
         centre = _as_bytes(detail, contrast, floor)
         near, far = (
             [
@@ -122,8 +131,22 @@ class Matcher:
             ]
             for limit in (0.0, reach)
         )
-        texture = cv2.blur(cv2.absdiff(centre, np.full_like(centre, MIDDLE)), (WINDOW, WINDOW))
-        return Costs(levels, np.stack(near), np.stack(far), np.asarray(texture, dtype=np.uint8))
+        size = cv2.blur(cv2.absdiff(centre, np.full_like(centre, MIDDLE)), (WINDOW, WINDOW))
+        texture = np.asarray(size, dtype=np.uint8)
+        return Costs(levels, np.stack(near), np.stack(far), texture, side, reach)
+
+    def compare_faint(self, like: Costs) -> Costs:
+        """The same comparison over large windows, with the least contrast as good as any other."""
+        faint = self.compare(like.side, like.levels, like.reach, faint=True)
+        return faint.blurred()
+
+    def strange(self) -> Matcher:
+        """The same with other views that have as much texture, but not that of the centre view."""
+        return Matcher(self.light_field, are_strange=True)
+
+    def has_more_than(self, near: float, far: float) -> bool:
+        """Whether the farthest views within `far` steps are others than those within `near`."""
+        return self._choose(near) != self._choose(far)
 
     def _choose(self, limit: float) -> dict[str, tuple[int, int]]:
         """On each side the farthest view within `limit` steps, or else the nearest."""
@@ -168,7 +191,17 @@ class Matcher:
             grey = np.asarray(cv2.resize(grey, size, interpolation=cv2.INTER_AREA), np.float32)
         detail = grey - cv2.blur(grey, (DETAIL, DETAIL))
         contrast = np.sqrt(np.maximum(cv2.blur(detail * detail, (DETAIL, DETAIL)), 0))
+        rows, columns = self.light_field.grid
+        if self.are_strange and view != (rows // 2, columns // 2):
+            return -_turned(detail), _turned(contrast)  # the negative: lattices may be symmetric
         return detail, contrast
+
+
+def _turned(picture: FloatArray) -> FloatArray:
+    """Rows become columns; what is missing then is repeated. No stripe is like one of before."""
+    height, width = picture.shape
+    rows, columns = np.arange(height)[:, None] % width, np.arange(width) % height
+    return np.asarray(picture.T[rows, columns], dtype=np.float32)
 
 
 OPPOSITE = (("right", "left"), ("below", "above"))

@@ -23,6 +23,7 @@ from oaccdepth.estimation.disparity_range import (
     plan_shears,
 )
 from oaccdepth.lightfield import LightField
+from oaccdepth.writers.scenes import with_8_bits
 
 
 @given(st.floats(-32, 32), st.floats(0.1, 40))
@@ -171,3 +172,79 @@ def test_what_the_user_says_comes_before_the_file_and_that_before_the_pictures()
     assert choose_coverage(in_file, None).disparity_range == (-2.0, 2.0)
     assert choose_coverage(in_file, None).source == "file"
     assert choose_coverage(light_field, None).source == "estimated"
+
+
+def faint_wall(levels, grid=(9, 9), at=-2.0, noise=0.0):
+    """Boards at 0 and 1 px before a wall with so many grey levels of texture, in 8 bits."""
+    rng = np.random.default_rng(11)
+    shade = cloud_texture(rng, 256, 1.0).mean(axis=2, keepdims=True)
+    shade = (shade - shade.mean()) / shade.std()
+    wall = np.broadcast_to(0.8 + shade * levels / 255, (256, 256, 3)).astype(np.float32)
+    surfaces = [
+        Surface(Plane(at), wall),
+        Surface(Plane(0.0), cloud_texture(rng, 256, 1.0), polygon(120.0, 58.0, 35.0, 4, 0.2)),
+        Surface(Plane(1.0), cloud_texture(rng, 256, 1.0), polygon(96.0, 138.0, 29.0, 5, 0.5)),
+    ]
+    return with_8_bits(render(surfaces, grid, (160, 192), noise=noise, rng=rng).light_field)
+
+
+@pytest.mark.parametrize(
+    ("levels", "grid", "at", "noise"),
+    [
+        (0.5, (9, 9), -2.0, 0),
+        (1, (9, 9), -8.0, 0),
+        (1, (1, 9), -2.0, 0),
+        (2, (3, 3), -2.0, 0),
+        (2, (9, 9), -2.0, 2 / 255),
+    ],
+)
+def test_a_wall_with_hardly_any_texture_is_in_the_range(levels, grid, at, noise):
+    covers_tightly(faint_wall(levels, grid, at, noise), at, 1.0)
+
+
+@pytest.mark.parametrize("noise", [0, 2 / 255])
+def test_a_wall_without_texture_needs_no_range(noise):
+    """Nothing says where it is; noise is no texture."""
+    covers_tightly(faint_wall(0, noise=noise), 0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("between", "grid"),
+    [
+        ((-30.0, 30.0), (5, 5)),
+        ((-30.0, 30.0), (1, 9)),
+        ((0.0, 60.0), (3, 3)),
+        ((20.0, 80.0), (3, 3)),
+        ((-60.0, 0.0), (3, 3)),
+        ((-120.0, -118.0), (3, 3)),
+        ((100.0, 101.0), (1, 9)),
+        ((60.0, 60.1), (5, 5)),
+    ],
+)
+def test_wide_ranges_anywhere_within_the_picture(between, grid):
+    scene = scene_between(*between, size=(240, 320), grid=grid, texels=1024)
+    covers_tightly(scene.light_field, *between)
+
+
+@pytest.mark.parametrize("shear", [-7, -1, 0.37, 3, 12.5])
+def test_a_refocused_light_field_has_the_same_range_elsewhere(light_field, shear):
+    """Views moved against each other; cubic interpolation, a border left out."""
+    moved = np.zeros_like(light_field.views)
+    height, width = light_field.resolution
+    for u, v in np.ndindex(*light_field.grid):
+        by = np.array([[1.0, 0, shear * (v - 4)], [0, 1, shear * (u - 4)]])
+        flags = cv2.INTER_CUBIC | cv2.WARP_INVERSE_MAP
+        moved[u, v] = cv2.warpAffine(light_field.views[u, v], by, (width, height), flags=flags)
+    covers_tightly(LightField(np.clip(moved, 0, 1)), -2.0 + shear, 2.0 + shear, 1.0)
+
+
+@pytest.mark.parametrize("grid", [(1, 9), (9, 1), (1, 3), (3, 3), (9, 9)])
+@pytest.mark.parametrize("blur", [6, 12])
+def test_pictures_that_have_nothing_to_do_with_each_other(grid, blur):
+    """Smooth noise, another one in each view: something always resembles something."""
+    rng = np.random.default_rng(3)
+    views = np.empty((*grid, 160, 192, 1), np.float32)
+    for view in np.ndindex(*grid):
+        smooth = cv2.GaussianBlur(rng.standard_normal((160, 192)), (0, 0), blur)
+        views[view] = 0.5 + 0.2 * smooth[..., None] / smooth.std()
+    assert estimate_range(LightField(np.clip(views, 0, 1))) is None
