@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -36,18 +39,29 @@ COMMANDS = (
 
 
 class Commands(Group):
-    """Turn errors that a user can cause into one line and exit code 1."""
+    """Turn errors that a user can cause, and signals, into one line and an exit code."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        """Read the command line."""
+        with _told():
+            return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; the one place where our errors are caught."""
-        try:
+        with _told():
             return super().invoke(ctx)
-        except OaccDepthError as error:
-            typer.echo(f"error: {error}", err=True)
-            raise typer.Exit(1) from error
-        except KeyboardInterrupt as error:
-            typer.echo("stopped.", err=True)
-            raise typer.Exit(exit_code(error)) from error
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except OaccDepthError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from error
+    except KeyboardInterrupt as error:
+        typer.echo("stopped.", err=True)
+        raise typer.Exit(exit_code(error)) from error
 
 
 app = typer.Typer(
@@ -93,5 +107,8 @@ for _name in COMMANDS:
 
 def main() -> None:
     """Entry point of the installed command."""
-    stop_cleanly()
-    app(prog_name="oaccdepth")
+    try:
+        stop_cleanly()
+        app(prog_name="oaccdepth")
+    except KeyboardInterrupt as error:  # before there was a command
+        sys.exit(exit_code(error))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import csv
+import io
 import json
 import logging
 import math
@@ -32,7 +33,7 @@ from oaccdepth.errors import InvalidCheckpoint, InvalidOption, OutputExists
 from oaccdepth.estimation.device import choose_device, half_is_quick
 from oaccdepth.estimation.inference import estimate
 from oaccdepth.evaluation import metrics
-from oaccdepth.files.atomic import remove_leftovers, replacing, write_json
+from oaccdepth.files.atomic import remove_leftovers, told, write_bytes, write_json
 from oaccdepth.files.regular import open_regular
 from oaccdepth.networks import checkpoint
 from oaccdepth.networks.fast import FastNet
@@ -130,8 +131,9 @@ class Trainer:
             "optimiser": self.optimiser.state_dict(),
             "progress": asdict(self.progress),
         }
-        with replacing(run / "state.pt") as temporary:
-            torch.save(state, temporary)
+        buffer = io.BytesIO()  # torch has errors of its own for a full disk
+        torch.save(state, buffer)
+        write_bytes(run / "state.pt", buffer.getvalue())
         self.save_weights(run / "latest.safetensors", {})
 
     def save_weights(self, path: Path, scores: dict[str, Any]) -> None:
@@ -397,7 +399,7 @@ class MetricsLog:
     def _append(self, name: str, row: dict[str, float]) -> None:
         path = self.run / name
         is_new = not path.exists()
-        with path.open("a", newline="") as file:
+        with told(path), path.open("a", newline="") as file:
             writer = csv.writer(file)
             if is_new:
                 writer.writerow(row)

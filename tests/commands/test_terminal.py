@@ -1,16 +1,19 @@
-"""What is shown on a terminal of 80 columns: the progress bar and the small picture."""
+"""What is shown on a terminal of 80 columns: the progress bar, the small picture, the end."""
 
 import io
 import re
+import signal
 
 import numpy as np
 import pytest
 from rich.console import Console
 
+from oaccdepth import cli
 from oaccdepth.batch import Record
 from oaccdepth.commands.batch import _Watch
 from oaccdepth.commands.shared.preview import print_pictures
 from oaccdepth.commands.shared.progress import Bar, Pace, in_words
+from oaccdepth.files.signals import Terminated
 
 
 class Clock:
@@ -149,3 +152,20 @@ def test_a_picture_of_half_blocks(console):
     assert [len(plain(line)) for line in lines] == [62] * 10
     assert "38;2;255;0;0;48;2;255;0;0" in lines[0] and "38;2;0;0;0;48;2;0;0;0" in lines[-1]
     assert "38;2;7;7;7;48;2;7;7;7" in lines[0]
+
+
+def stop(*arguments, **named):
+    raise Terminated(signal.SIGTERM)
+
+
+def test_a_signal_while_the_command_line_is_read(run, monkeypatch):
+    monkeypatch.setattr(cli.Group, "make_context", stop)
+    result = run("formats")
+    assert (result.exit_code, result.stdout, result.stderr) == (143, "", "stopped.\n")
+
+
+def test_a_signal_before_there_is_a_command(monkeypatch):
+    monkeypatch.setattr(cli, "stop_cleanly", stop)
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert caught.value.code == 143

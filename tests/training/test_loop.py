@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from trouble import fill_disk_at, run_child
 
-from oaccdepth.errors import InvalidCheckpoint, InvalidOption, OutputExists
+from oaccdepth.errors import InvalidCheckpoint, InvalidOption, OutputExists, UnwritableOutput
 from oaccdepth.lightfield import LightField
 from oaccdepth.networks import checkpoint
 from oaccdepth.options import TrainOptions
@@ -165,6 +166,25 @@ def test_a_killed_run_goes_on(scene_folder, tmp_path):
             "state.pt",
         ]
     assert leftovers > moments // 2  # the kills came in the middle
+
+
+def test_a_full_disk(tmp_path):
+    """One of our errors; the checkpoint that was there is still there."""
+    trainer, run = Trainer(TINY, torch.device("cpu")), tmp_path / "run"
+    trainer.save(run)
+    before = {path.name: path.read_bytes() for path in run.iterdir()}
+
+    def save():
+        fill_disk_at(10_000)
+        with pytest.raises(UnwritableOutput) as caught:
+            trainer.save(run)
+        assert str(caught.value) == (
+            f"{run / 'state.pt'}: cannot be written (File too large). "
+            "Choose another place with --output."
+        )
+
+    assert run_child(save) == 0
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == before
 
 
 def test_what_a_run_leaves_behind(scene_folder, tmp_path, monkeypatch):
