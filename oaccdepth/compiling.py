@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,8 @@ from contextlib import suppress
 from functools import cache
 from itertools import pairwise
 from typing import Any
+
+logger = logging.getLogger(__name__)
 
 Loop = Callable[..., Any]
 PARTS = 4  # of the work for each core, because rows differ in what they cost
@@ -36,16 +39,29 @@ def _compile(function: Loop, options: dict[str, Any]) -> Loop:
     try:
         result: Loop = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder for the cache can be written: compile in every process
-        return numba.njit(**options)(function)  # type: ignore[no-any-return]
+        result = numba.njit(**options)(function)
     kept: Any = result._cache  # type: ignore[attr-defined]
-    save = kept.save_overload
+    load, save = kept.load_overload, kept.save_overload
+
+    def load_or_tell(*arguments: Any) -> Any:
+        found = load(*arguments)
+        if found is None:
+            tell_that_it_compiles(is_kept=kept.cache_path is not None)
+        return found
 
     def save_if_possible(*arguments: Any) -> None:
         with suppress(OSError):  # a full disk costs time in the next process, nothing else
             save(*arguments)
 
-    kept.save_overload = save_if_possible
+    kept.load_overload, kept.save_overload = load_or_tell, save_if_possible
     return result
+
+
+@cache
+def tell_that_it_compiles(is_kept: bool) -> None:
+    """Log, once in a process, why the first loop takes its time."""
+    why = "first use" if is_kept else "no folder for compiled code can be written"
+    logger.warning("%s: compiling (about 10 s) ...", why)
 
 
 def run_in_threads(loop: Loop, calls: Iterable[tuple[Any, ...]]) -> None:

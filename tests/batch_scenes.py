@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import time
@@ -55,6 +56,14 @@ def toy_estimate(light_field, options, progress):
 
 
 def open_toy(options):
+    return toy_estimate
+
+
+def open_talkative(options):
+    """A network that logs a warning, and a detail."""
+    logger = logging.getLogger("oaccdepth.toy")
+    logger.warning("the network is %s", "open")
+    logger.info("a detail")
     return toy_estimate
 
 

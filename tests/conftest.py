@@ -13,6 +13,7 @@ from hypothesis import settings
 from layered import LayeredScene, Plane, Sphere, Surface, bars, cloud_texture, polygon, render
 from typer.testing import CliRunner
 
+from oaccdepth import compiling
 from oaccdepth.lightfield import Camera
 from oaccdepth.writers import scenes
 
@@ -86,6 +87,14 @@ def run() -> Callable[..., Any]:
         return CliRunner().invoke(app, words, prog_name="oaccdepth", catch_exceptions=False)
 
     return invoke
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compile_silently() -> None:
+    """Say what a run with compiled loops at hand says; tests/test_compiling.py has the rest."""
+    logging.disable()
+    compiling.tell_that_it_compiles(is_kept=True)
+    logging.disable(logging.NOTSET)
 
 
 @pytest.fixture(autouse=True)

@@ -15,8 +15,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from logging.handlers import QueueHandler
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from queue import SimpleQueue
 from typing import Protocol
 
 from oaccdepth.batch.job import Job, Pipeline, Record, Report, Settings
@@ -245,6 +247,10 @@ class ProcessWorker:
                 futures, self._futures = self._futures, {}
             for future in futures.values():
                 future.set_exception(message)
+        elif isinstance(message, logging.LogRecord):
+            theirs = logging.getLogger(message.name)
+            if theirs.isEnabledFor(message.levelno):
+                theirs.handle(message)
         else:
             self._report(*message)
 
@@ -271,7 +277,19 @@ def _without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
-Message = Record | OaccDepthError | tuple[str, str, float]
+Message = Record | OaccDepthError | logging.LogRecord | tuple[str, str, float]
+
+
+class _LogToBatch(QueueHandler):
+    """Sends the log of a worker to the batch, which knows what is shown, and where."""
+
+    def __init__(self, send: Callable[[Message], None]) -> None:
+        super().__init__(SimpleQueue())  # not used
+        self._send = send
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        """Send a record; it is ready to be pickled."""
+        self._send(record)
 
 
 def serve(connection: Connection, settings: Settings, num_threads: int | None) -> None:
@@ -285,6 +303,10 @@ def serve(connection: Connection, settings: Settings, num_threads: int | None) -
         with lock, suppress(OSError):  # nobody listens: the loop below ends, too
             connection.send(message)
 
+    log = logging.getLogger("oaccdepth")
+    log.handlers[:] = [_LogToBatch(send)]
+    log.setLevel(logging.INFO)
+    log.propagate = False
     try:
         worker = LocalWorker(settings, lambda *progress: send(progress))
     except OaccDepthError as error:

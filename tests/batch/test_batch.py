@@ -20,6 +20,7 @@ from batch_scenes import (
     open_bad_weights,
     open_deadly,
     open_slow,
+    open_talkative,
     open_toy,
     statuses,
     toy_estimate,
@@ -501,6 +502,17 @@ def test_ctrl_c_while_a_process_starts(root, settings):
         assert worker.submit(job).result(timeout=600).status == "done"
     finally:
         worker.close()
+
+
+def test_the_log_of_a_process_comes_to_the_batch(root, settings, caplog):
+    """So that `--quiet` and the progress bar count there, too."""
+    worker = ProcessWorker(replace(settings, open_network=open_talkative), lambda *progress: None)
+    try:
+        job = find_jobs(root, settings.output)[0]
+        assert worker.submit(job).result(timeout=60).status == "done"
+    finally:
+        worker.close()
+    assert caplog.messages == ["the network is open"]  # and not what -v would show
 
 
 def test_choose_devices():
