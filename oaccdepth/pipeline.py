@@ -69,27 +69,25 @@ def process(
         Writes more files to the folder that it is given; returns their names and what they hold.
     """
     output = Path(output)
-    remarks: tuple[str, ...] = ()
     progress("reading", 0.0)
-    light_field = source if isinstance(source, LightField) else read(source, reading)
+    light_field, truth, remarks = _read_all(source, reading, writing, truth)
     light_field = _choose_reference(light_field, estimating, writing)
     if writing.view:
         estimating = replace(estimating, keep_masks=True, keep_passes=True, keep_evidence=True)
-        if truth is None and not isinstance(source, LightField):
-            truth, remarks = read_truth(source, reading)
     pages = [results.VIEWER_FILE] if writing.view else []
     results.prepare(output, writing, camera=light_field.camera, overwrite=overwrite, beside=pages)
     end = 1 - WRITING - PAGE * writing.view
-    others = [view for view in _views(light_field) if writing.all_views]
+    others = _views(light_field) if writing.all_views else []
     middle = READING + (end - READING) / (1 + len(others))
-    result = (estimate or _estimate)(light_field, estimating, share(progress, READING, middle))
+    estimate = estimate or _estimate
+    result = estimate(light_field, estimating, share(progress, READING, middle))
     if not isinstance(source, LightField):
         result = _with_way_back(result, Path(source), output, reading)
 
     def write_all_beside(stage: Path) -> dict[str, str]:
         page = _write_page(stage, light_field, result, truth) if writing.view else {}
         report = share(progress, middle, end)
-        page |= _write_views(stage, light_field, others, estimating, report, estimate or _estimate)
+        page |= _write_views(stage, light_field, others, estimating, report, estimate)
         progress("writing", 1 - WRITING)
         return page | dict(write_beside(stage, result))
 
@@ -105,6 +103,21 @@ def process(
     progress("writing", 1.0)
     notes = dict.fromkeys((*light_field.notes, *result.made_with.notes, *remarks))
     return Processed(light_field, result, tuple(files), tuple(notes))
+
+
+def _read_all(
+    source: Path | str | LightField,
+    reading: ReadOptions,
+    writing: WriteOptions,
+    truth: FloatArray | None,
+) -> tuple[LightField, FloatArray | None, tuple[str, ...]]:
+    """Read the light field, unless it is there, and for the page its ground truth, with remarks."""
+    if isinstance(source, LightField):
+        return source, truth, ()
+    light_field = read(source, reading)
+    if truth is not None or not writing.view:
+        return light_field, truth, ()
+    return light_field, *read_truth(source, reading)
 
 
 def _choose_reference(

@@ -303,7 +303,7 @@ def choose_devices(device: str, jobs: int, num_gpus: int | None = None) -> list[
 
 @contextmanager
 def _claimed(output: Path) -> Iterator[None]:
-    """Keep a second batch out of the same folder, until this process ends in any way.
+    """Keep other batches out of the folder until this process ends, however it ends.
 
     The folder itself is locked, so no lock file can stay behind.
     """

@@ -196,7 +196,7 @@ class RayWorker:
 
 
 def _ours(error: BaseException) -> BaseException:
-    """Ray's errors: those of the worker's death, and those that were raised in it."""
+    """Turn Ray's errors into ours: the worker died, or an error was raised in it."""
     if isinstance(error, OaccDepthError):  # Ray's wrapper is also an instance of what it wraps
         return getattr(error, "cause", error)
     if hasattr(error, "cause"):  # a RayTaskError: a bug in the worker, not its death

@@ -55,7 +55,7 @@ class Worker(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """A light field that a worker has."""
+    """A light field that a worker is processing."""
 
     job: Job
     worker: Worker

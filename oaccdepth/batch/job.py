@@ -1,7 +1,7 @@
 """One light field of a batch: runs the pipeline and records the outcome.
 
 The record of a finished scene lies in its `run.json`, with what it was made from. That is how a
-later run knows that the scene is done, and what it tells about it.
+later run knows that the scene is done, and what to report about it.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def _print_plan(plan: list[tuple[Job, bool]], as_json: bool) -> None:
 
 
 class _Watch:
-    """Shows how a batch is getting on: a bar and what is under way, or a line for each scene."""
+    """Shows the progress of a batch: a bar with the current scenes, or a line for each scene."""
 
     def __init__(self, bar: Bar | None, quiet: bool) -> None:
         self._bar, self._quiet = bar, quiet
@@ -128,7 +128,7 @@ class _Watch:
                 self._bar.say(_tell(record))
 
     def _draw(self) -> None:
-        """What is skipped takes no time, so it does not count."""
+        """Skipped scenes take no time, so they do not count."""
         if self._bar is not None:
             to_do = max(1, self._count - self._skipped)
             stage = f"{len(self._finished)} of {shared.plural(self._count, 'scene')}"

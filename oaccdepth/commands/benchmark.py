@@ -1,4 +1,4 @@
-"""`oaccdepth benchmark`: the time and memory that the networks take here."""
+"""`oaccdepth benchmark`: the time and memory that the networks need on this machine."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,34 +47,19 @@ def demo(
     from oaccdepth.batch.job import open_network
     from oaccdepth.pipeline import process
     from oaccdepth.rendering import still_life
-    from oaccdepth.writers import masks, results, scenes
+    from oaccdepth.writers import results
 
     shared.configure_logging(quiet, verbose)
     writing = WriteOptions(formats=tuple(results.FORMATS), view=True)
-    pages = [results.VIEWER_FILE]
+    camera, pages = still_life.demo_rig().camera(), [results.VIEWER_FILE]
     with shared.progress_bar(quiet) as progress:
         # first of all, or an error would come after the work
-        results.prepare(
-            output,
-            writing,
-            camera=still_life.demo_rig().camera(),
-            overwrite=overwrite,
-            beside=pages,
-        )
+        results.prepare(output, writing, camera=camera, overwrite=overwrite, beside=pages)
         estimate = open_network(estimating)
         progress("rendering", 0.0)
         scene = still_life.demo_scene()
         # what `view` and `figure` look for beside the result
         light_field = replace(scene.light_field, source=SCENE)
-
-        def write_beside(stage: Path, result: DisparityMap) -> dict[str, str]:
-            assert result.masks is not None  # the page has them
-            plain = scenes.with_8_bits(light_field)
-            scenes.write_light_field(plain, stage / SCENE, truth=scene.disparity)
-            made_with = result.made_with
-            masks.write_masks({".": result.masks}, stage / MASKS, made_with=made_with)
-            return {}
-
         done = process(
             light_field,
             output,
@@ -83,7 +69,7 @@ def demo(
             progress=share(progress, RENDERING, 1.0),
             estimate=estimate,
             truth=scene.disparity,
-            write_beside=write_beside,
+            write_beside=partial(_write_beside, scene),
         )
     shared.print_notes(done.notes, quiet)
     scores = _score(scene, done.result)
@@ -95,8 +81,19 @@ def demo(
         shared.open_page(output / results.VIEWER_FILE)
 
 
+def _write_beside(scene: RenderedScene, folder: Path, result: DisparityMap) -> dict[str, str]:
+    """Write the scene and the masks; `run.json` lists neither."""
+    from oaccdepth.writers import masks, scenes
+
+    assert result.masks is not None  # the page has them
+    plain = scenes.with_8_bits(scene.light_field)
+    scenes.write_light_field(plain, folder / SCENE, truth=scene.disparity)
+    masks.write_masks({".": result.masks}, folder / MASKS, made_with=result.made_with)
+    return {}
+
+
 def _score(scene: RenderedScene, result: DisparityMap) -> dict[str, float]:
-    """The benchmark's scores, with its border of 15 px, and how far the masks are right."""
+    """The benchmark's scores, with its border of 15 px, and how much of the masks is right."""
     from oaccdepth.evaluation import metrics
 
     assert result.masks is not None  # the page has them

@@ -1,4 +1,4 @@
-"""`oaccdepth evaluate`: scores against ground truth, beside the published methods'."""
+"""`oaccdepth evaluate`: scores against ground truth, beside those of published methods."""
 
 from __future__ import annotations
 

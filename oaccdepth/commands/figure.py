@@ -140,7 +140,7 @@ def _draw(
 def _animate(
     output: Path, loading: Loading, kind: str, limits: Range | None, frames_per_second: float
 ) -> tuple[str, ...]:
-    """Write the animation; return what is to be said about it."""
+    """Write the animation; return the notes about it."""
     from oaccdepth.looking import animations
     from oaccdepth.writers.pictures import choose_range
 
@@ -173,7 +173,7 @@ def _with_masks(shown: Shown, panels: list[str] | None) -> Shown:
 
 
 def _check_ending(output: Path, animate: str | None) -> None:
-    """Refuse what cannot be made before the long work starts."""
+    """Refuse an impossible output before the long work starts."""
     from oaccdepth.looking import animations, figures
 
     if animate is not None and animate not in animations.ANIMATIONS:

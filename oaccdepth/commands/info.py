@@ -77,7 +77,7 @@ def _describe(light_field: LightField) -> dict[str, Any]:
 def _plan(
     light_field: LightField, options: EstimateOptions, network: LoadedWeights
 ) -> dict[str, Any]:
-    """Disparity range, memory and time, or why there would be none."""
+    """Disparity range, memory and time, or why it cannot be estimated."""
     from oaccdepth.estimation import forecast, inference
 
     try:
@@ -97,7 +97,7 @@ def _plan(
 
 
 def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    """The facts as names and texts, to be read by people."""
+    """The facts as names and texts, for people."""
     (rows, columns), (height, width) = facts["grid"], facts["resolution"]
     kind = "float" if facts["bits"] == 32 else f"{facts['bits']} bit"
     colour = "colour" if facts["channels"] == 3 else "grey"

@@ -1,4 +1,4 @@
-"""`oaccdepth refocus`: a light field in, a photograph focused afterwards out."""
+"""`oaccdepth refocus`: a light field in, a refocused photograph out."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def refocus(
 
 
 def _sharpen(light_field: LightField, disparity: FloatArray) -> FloatArray:
-    """All in focus; views that see something else at a point hardly count there."""
+    """Sharp everywhere; a view that sees something else at a point hardly counts there."""
     from oaccdepth.estimation import inference
     from oaccdepth.looking import refocus
 

@@ -1,4 +1,4 @@
-"""`oaccdepth submission`: the zip file that the HCI benchmark takes."""
+"""`oaccdepth submission`: the zip file for the HCI benchmark."""
 
 from __future__ import annotations
 

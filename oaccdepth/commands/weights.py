@@ -128,7 +128,7 @@ def convert_weights(source: Source, output: Converted, overwrite: shared.Overwri
 
 
 def _describe(path: Path) -> dict[str, Any]:
-    """What is known of a weights file; loading it shows that it is whole."""
+    """What is known about a weights file; loading it shows that it is complete."""
     from oaccdepth.networks import checkpoint
 
     network, metadata = checkpoint.load(path)

@@ -1,4 +1,4 @@
-"""Moving pictures: a trip through the views, a focus pull; as GIF or MP4."""
+"""Animations as GIF or MP4: a tour of the views, or a focus pull."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANIMATION_ENDINGS = (".gif", ".mp4")
 
 
 def parallax_frames(light_field: LightField) -> list[Picture]:
-    """Views on a circle around the centre, (h, w, 3) each: what a camera on a round trip sees."""
+    """Views on a circle around the centre, (h, w, 3) each: what a camera on a round tour sees."""
     rows, columns = light_field.grid
     missing = set(light_field.missing_views)
     steps = 4 * max(rows, columns)
@@ -42,7 +42,7 @@ def refocus_frames(
     count: int = 24,
     progress: Callable[[str, float], None] | None = None,
 ) -> Iterator[Picture]:
-    """The focus travelling from far to near and back, (h, w, 3) each; `limits` [px]."""
+    """The focus moving from far to near and back, (h, w, 3) each; `limits` [px]."""
     way = np.linspace(*limits, count // 2 + 1)
     pictures = []
     for number, disparity in enumerate(way):

@@ -1,4 +1,4 @@
-"""A page of pictures, colour bars, lines and text -> pixels, or one PDF page whose text is text.
+"""A page of pictures, colour bars, lines and text -> pixels, or one PDF page with real text.
 
 Lengths are pixels of the page, y downwards. The PDF is written here and not by a library: pictures
 in their own resolution, colour bars as shadings, and letters of an embedded font take one page of
@@ -175,7 +175,7 @@ def _ink() -> str:
 
 
 def _box(part: Photo | Bar) -> str:
-    """The unit square, upright, onto the rectangle of a part."""
+    """Map the upright unit square to the rectangle of a part."""
     return f"{part.width} 0 0 {-part.height} {part.left} {part.top + part.height}"
 
 

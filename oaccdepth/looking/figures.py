@@ -57,7 +57,7 @@ class Material:
     error_range: float = ERROR_RANGE
 
     def mapped(self, title: str, values: FloatArray) -> Panel:
-        """A panel of disparities, all of a figure in the same colours."""
+        """A panel of disparities, in the colours that all panels of a figure share."""
         limits = self.value_range or choose_range(self.result.disparity)
         return _values_panel(title, values, limits, self.colormap, "px")
 
@@ -83,7 +83,7 @@ def _confidence(material: Material) -> list[Panel]:
 
 
 def _masks(material: Material) -> list[Panel]:
-    """What the outermost views do not see of the centre view: two of them, each in its colour."""
+    """What two of the outermost views do not see of the centre view, one colour for each."""
     masks = material.result.masks
     if masks is None:
         return []
@@ -138,7 +138,7 @@ PANELS: dict[str, tuple[Callable[[Material], list[Panel]], str]] = {
 
 
 def make_panels(material: Material, names: Sequence[str] | None = None) -> list[Panel]:
-    """Make the panels called for; None: all for which there is data, but not the single passes.
+    """Make the requested panels; None makes all that have data, except the single passes.
 
     Raises
     ------

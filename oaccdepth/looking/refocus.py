@@ -1,4 +1,4 @@
-"""Photographs that were never taken: shift-and-add refocusing, and an all-in-focus picture.
+"""Refocused photographs by shift-and-add, and a picture that is sharp everywhere.
 
 Arrays in, arrays out. A point of disparity d at (y, x) of the centre view lies at
 (y - d*(u-uc), x - d*(v-vc)) of view (u, v); averaging the views there makes it sharp and blurs the

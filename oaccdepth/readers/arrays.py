@@ -56,7 +56,7 @@ DAMAGED = (
 
 
 def detect(path: Path) -> bool:
-    """A file that ends as NumPy's do."""
+    """A file with one of NumPy's extensions."""
     return is_regular(path) and path.suffix.lower() in EXTENSIONS
 
 

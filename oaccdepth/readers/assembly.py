@@ -76,7 +76,7 @@ def _median_step(places: FloatArray) -> float:
 
 
 def _simplest(valid: BoolArray | None) -> BoolArray | None:
-    """No mask if all is valid; one value per view if no view is valid in part."""
+    """No mask if everything is valid; one value per view if no view is valid in part only."""
     if valid is None or valid.all():
         return None
     if valid.ndim == 4:
@@ -184,7 +184,7 @@ class _Stack:
                 self._mask()[u, v] = cut.shrink_validity(valid[u, v])
 
     def check_centre(self) -> None:
-        """Refuse a centre view of which nothing is known: there is nothing to estimate."""
+        """Refuse a centre view without a valid pixel: there is nothing to estimate."""
         rows, columns = self.window.shape
         if self.valid is not None and not self.valid[rows // 2, columns // 2].any():
             raise InvalidLightField(
@@ -219,7 +219,7 @@ class _Stack:
         return notes
 
     def arrange(self, options: ReadOptions) -> list[str]:
-        """Bring the camera axes into our order: as the format is known, as asked, as measured."""
+        """Bring the camera axes into our order: as the format has them, as asked, as measured."""
         self._rearrange(self.grid.arrangement)
         asked = Arrangement(options.transpose, options.flip_u, options.flip_v)
         if asked:
@@ -289,7 +289,7 @@ class _Stack:
 
 
 def _overlap(part: slice, length: int, window: slice) -> tuple[slice, slice]:
-    """Where a part of a picture's axis lies in a window of it, and what of the part that is."""
+    """Where a part of an axis lies in a window of it, and which section of the part that is."""
     start, stop, _ = part.indices(length)
     first, last = max(start, window.start), min(stop, window.stop)
     last = max(first, last)
@@ -368,7 +368,7 @@ def _apply_gamma(views: Array, grid: ViewGrid, options: ReadOptions) -> list[str
 
 
 def _check_missing(source: str, grid: ViewGrid, window: Window, options: ReadOptions) -> list[str]:
-    """Refuse a grid with holes, unless it was made so (a cross of views) or the user says so."""
+    """Refuse a grid with holes, unless it is a cross of views or the user allows them."""
     missing = [(u, v) for u in window.rows for v in window.columns if (u, v) in grid.absent]
     if not missing:
         return []

@@ -60,7 +60,7 @@ class Cut:
 
 
 def choose_cut(resolution: tuple[int, int], options: ReadOptions, source: str) -> Cut | None:
-    """Find what --crop and --scale leave of views of this height and width; None: everything."""
+    """Which part --crop and --scale leave of views of this height and width; None: everything."""
     if not 0 < options.scale <= 1:
         raise InvalidOption(
             f"--scale {options.scale:g}: expected more than 0 and at most 1, such as 0.5."

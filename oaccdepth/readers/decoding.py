@@ -61,7 +61,7 @@ class Header:
 
 
 def is_picture(name: str) -> bool:
-    """Whether a file name ends like a picture's."""
+    """Whether a file has the extension of a picture."""
     return name.lower().endswith(EXTENSIONS)
 
 
@@ -135,7 +135,7 @@ def _opened(path: Path) -> Iterator[Image.Image]:
 
 
 class _Quiet:
-    """Settings of the decoders that hold while any thread decodes, and are then as before.
+    """Settings of the decoders while any thread decodes; afterwards they are restored.
 
     Pillow's own limit of pixels is lower than ours: a mosaic may be large. Its warnings are about
     metadata; the picture itself raises. OpenCV would log what is wrong with a file.

@@ -41,7 +41,7 @@ MOST_NUMBERS = 16  # in one of them
 
 
 def detect(path: Path) -> bool:
-    """A file that ends or starts as HDF5 does, except MATLAB's."""
+    """A file with an extension or the first bytes of HDF5, except MATLAB's."""
     if not is_regular(path) or path.suffix.lower() == ".mat":
         return False
     return path.suffix.lower() in EXTENSIONS or is_hdf5(path)

@@ -19,7 +19,7 @@ DAMAGED = (OSError, RuntimeError, ValueError, TypeError, LookupError, Arithmetic
 
 
 def is_hdf5(path: Path) -> bool:
-    """Whether the file starts as HDF5 does, with or without MATLAB's 512 bytes before."""
+    """Whether the file starts like HDF5, with or without MATLAB's 512 bytes before it."""
     try:
         with open_regular(path) as file:
             start = file.read(520)

@@ -23,7 +23,7 @@ MOST_TEXT = 1 << 22  # bytes of JSON in one section
 
 
 def detect(path: Path) -> bool:
-    """A file that ends as raw pictures do, or starts as Lytro's do."""
+    """A file with the extension of a raw picture, or Lytro's first bytes."""
     if not is_regular(path):
         return False
     if path.suffix.lower() in EXTENSIONS:
@@ -119,7 +119,7 @@ def _describe(found: dict[str, Any]) -> list[str]:
 
 
 def _number(found: dict[str, Any], key: str) -> float | None:
-    """A number that makes sense; texts are none."""
+    """A number that makes sense; a text is not one."""
     try:
         return None if isinstance(found[key], str) else as_number(found[key], 0, 1e6)
     except (KeyError, BadField):

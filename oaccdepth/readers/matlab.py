@@ -29,7 +29,7 @@ TRUTH = "disp_lowres"
 
 
 def detect(path: Path) -> bool:
-    """A file that ends as MATLAB's do."""
+    """A file with MATLAB's extension."""
     return is_regular(path) and path.suffix.lower() in EXTENSIONS
 
 

@@ -163,7 +163,7 @@ class _Opened:
         return self._unpacked[1]
 
     def _check_claim(self, size: int, variable: _Variable) -> None:
-        """Refuse what would fill the memory, or keep us busy with nothing."""
+        """Refuse an array that would fill the memory, or take for ever."""
         if size > MOST_BYTES:
             raise InvalidLightField(
                 f"{self.path}: a variable needs {size / (1 << 30):.1f} GiB at once. "

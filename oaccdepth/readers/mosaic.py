@@ -36,7 +36,7 @@ def detect(path: Path) -> bool:
 
 
 def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
-    """Find how the views lie in the picture: as written in it, as asked, or by comparing parts."""
+    """Find the layout of the views: as written in the picture, as asked, or by comparing parts."""
     return open_picture(path, options, None, None)
 
 

@@ -1,4 +1,4 @@
-"""PNG files, chunk by chunk: size, our description, and whether every byte is as it should be.
+"""PNG files, chunk by chunk: size, our description, and whether every byte is intact.
 
 libpng writes what it finds wrong straight to stderr. So nothing reaches it but what was checked
 here, and none of the chunks that it only comments on (W3C, Portable Network Graphics).

@@ -50,7 +50,7 @@ def find_in(root: Path, readers: Iterable[ModuleType], most: int | None = None) 
 
 
 def _identity(folder: Path) -> tuple[int, int] | str:
-    """What tells one folder from another, by whatever path it was reached."""
+    """What identifies a folder, whatever path led to it."""
     try:
         found = os.stat(folder)
     except OSError:  # gone meanwhile

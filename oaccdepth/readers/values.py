@@ -128,7 +128,7 @@ class Report:
             self.rescaled.append(name)
 
     def notes(self) -> list[str]:
-        """Say it in sentences."""
+        """The findings as sentences."""
         found = []
         if self.unknown:
             what = "1 pixel is" if self.unknown == 1 else f"{self.unknown} pixels are"

@@ -1,4 +1,4 @@
-"""Which of a file's views to use: all, or some spread over the aperture, and really exposed."""
+"""Which of a file's views to use: all, or some spread over the aperture; only exposed ones."""
 
 from __future__ import annotations
 

@@ -183,7 +183,8 @@ def expose(light: FloatArray, scale: float, noise: float, rng: np.random.Generat
     """Light (u, v, h, w, 3) -> 8-bit values, with noise."""
     result = np.empty(light.shape, np.uint8)
     for index in np.ndindex(light.shape[:2]):
-        view = np.sqrt(light[index] * np.float32(scale))
+        # at edges corners are weighted a little below 0 or above 1, so black may be less than black
+        view = np.sqrt(np.maximum(light[index] * np.float32(scale), 0))
         if noise > 0:
             view += rng.standard_normal(view.shape, np.float32) * np.float32(noise)
         result[index] = np.rint(np.clip(view, 0, 1) * 255)

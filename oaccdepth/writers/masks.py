@@ -33,7 +33,7 @@ def mask_names(grid: tuple[int, int]) -> list[str]:
 
 
 def prepare_masks(folder: Path | str, grid: tuple[int, int], *, overwrite: bool = False) -> None:
-    """Check everything that `write_masks` needs before the long work; creates nothing.
+    """Check everything that `write_masks` needs, before the long work; create nothing.
 
     The number of passes is not known yet; a finished result is recognised by its last file.
     """

@@ -64,7 +64,7 @@ def points(result: DisparityMap) -> FloatArray:
 
 
 def _distance(larger_side: int) -> float:
-    """How far away the middle of a cloud without a camera is [px]."""
+    """Distance to the middle of a cloud whose camera is unknown [px]."""
     return larger_side / (2 * math.tan(ANGLE / 2))
 
 

@@ -64,7 +64,7 @@ def prepare(
     overwrite: bool = False,
     beside: Sequence[str] = (),
 ) -> None:
-    """Check everything that `write` needs before the long work; creates nothing.
+    """Check everything that `write` needs, before the long work; create nothing.
 
     `beside` names more files that the caller will write there.
 
@@ -127,7 +127,7 @@ def _contents(formats: Sequence[str]) -> dict[str, str]:
 def _write_files(
     result: DisparityMap, folder: Path, options: WriteOptions, centre: FloatArray | None
 ) -> dict[str, Any]:
-    """Write all but `run.json`; return what that must say for them to be read."""
+    """Write all but `run.json`; return what `run.json` must say to read them back."""
     colormap = options.colormap
     shown = options.value_range or choose_range(result.disparity)
     coloured = colourise(result.disparity, shown, colormap)
@@ -144,7 +144,7 @@ def _write_files(
 def _write_format(
     name: str, path: Path, result: DisparityMap, centre: FloatArray | None
 ) -> dict[str, Any]:
-    """Write one of FORMATS; return what `run.json` must say for it to be read."""
+    """Write one of FORMATS; return what `run.json` must say to read it back."""
     if name == "npy":
         write_bytes(path, in_bytes(np.save, result.disparity))
     elif name == "png16":
@@ -204,7 +204,7 @@ def write_run(path: Path, made_with: Provenance, details: dict[str, Any]) -> Non
 
 
 def _remove_previous(folder: Path) -> None:
-    """Remove what an earlier run says it wrote here, so that no file of it stays behind."""
+    """Remove the files that an earlier run says it wrote here."""
     run = folder / RUN_FILE
     if not os.path.lexists(run):
         return

@@ -177,7 +177,7 @@ def _write_picture(layout: str) -> Callable[[LightField, Path, FloatArray | None
 
 
 def _describe(light_field: LightField, layout: str) -> dict[str, Any]:
-    """What a reader cannot see in the picture."""
+    """What the picture itself does not tell a reader."""
     result: dict[str, Any] = {
         "layout": layout,
         "views": list(light_field.grid),

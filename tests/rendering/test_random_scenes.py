@@ -54,6 +54,12 @@ def test_a_seed_gives_one_scene_and_the_next_another():
     assert not np.array_equal(first.light_field.views, other.light_field.views)
 
 
+def test_black_that_is_less_than_black():
+    """By rounding, as at edges of scene 27: no warning, and black."""
+    light = np.full((1, 1, 2, 2, 3), -2e-16, np.float32)
+    assert scenes.expose(light, 1.0, 0.0, np.random.default_rng(0)).max() == 0
+
+
 def test_scenes_are_of_many_kinds():
     ranges, noises, faint = [], [], 0
     for seed in range(60):

@@ -74,7 +74,7 @@ def echo(text: str, *, nl: bool = True) -> None:
 
 
 class _ToStderr(logging.Handler):
-    """Writes to the stderr of the moment: a progress bar replaces it while it runs."""
+    """Writes to the current stderr, which a progress bar replaces while it runs."""
 
     def emit(self, record: logging.LogRecord) -> None:
         sys.stderr.write(f"{printable_lines(self.format(record))}\n")

@@ -88,7 +88,7 @@ def _typed(hint: Any, is_parsed: bool) -> Any:
 
 
 def _collect(group: Group, values: dict[str, Any]) -> Declared:
-    """The object from what was typed; the defaults stay where nothing was."""
+    """Make the object from what was typed; everything else keeps its default."""
     options = group[0] if isinstance(group, tuple) else group
     declared, typed = declarations(options), {}
     for name, value in values.items():

@@ -1,4 +1,4 @@
-"""Pages of several results -> one index page: thumbnails to look around in, scores, links."""
+"""Pages of several results -> one index page with moving thumbnails, scores and links."""
 
 from __future__ import annotations
 
