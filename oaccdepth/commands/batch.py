@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Root = Annotated[Path, typer.Argument(metavar="ROOT", help="Folder that holds light fields.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only list what would be done.")]
+SECONDS_PER_SCENE = 10.0  # of 9x9 views of 512x512 px, on two cores
 SCORES = {"mse_100": "MSE\nx100", "badpix_0070": "BadPix\n0.07 %"}  # those in the table
 
 
@@ -60,7 +61,8 @@ def batch(
         for unread, reason in find_unread(root, output):
             shared.print_message(f"not read: {unread}: {reason}", quiet)
         return
-    with shared.bar_on_terminal(quiet) as bar:  # it is there at once; the imports take a second
+    # the bar is there at once; the imports take a second, and nobody has counted the scenes yet
+    with shared.bar_on_terminal(quiet, expected=10 * SECONDS_PER_SCENE) as bar:
         from oaccdepth.batch import run_batch
         from oaccdepth.batch.report import INDEX_FILE
 
@@ -104,6 +106,8 @@ class _Watch:
 
     def start(self, count: int) -> None:
         self._count = count
+        if self._bar is not None:
+            self._bar.pace.expected = SECONDS_PER_SCENE * max(1, count)
         self._draw()
 
     def advance(self, scene: str, stage: str, fraction: float) -> None:

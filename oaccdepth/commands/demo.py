@@ -57,7 +57,7 @@ def demo(
         results.prepare(output, writing, camera=camera, overwrite=overwrite, beside=pages)
         estimate = open_network(estimating)
         progress("rendering", 0.0)
-        scene = still_life.demo_scene()
+        scene = still_life.demo_scene(progress=share(progress, 0.0, RENDERING))
         # what `view` and `figure` look for beside the result
         light_field = replace(scene.light_field, source=SCENE)
         done = process(

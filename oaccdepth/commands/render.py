@@ -12,6 +12,8 @@ from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.errors import InvalidOption
 from oaccdepth.options import RenderOptions
 
+SECONDS_PER_SCENE = 10.0  # of the default size, on two cores
+
 
 @takes(options=RenderOptions)
 def render(
@@ -43,14 +45,15 @@ def render(
     For example:
       oaccdepth render -o scenes --scenes 100
     """
-    from oaccdepth.rendering import dataset
-    from oaccdepth.rendering.objects import find_objects
-
     shared.configure_logging(quiet, verbose)
     if stress and objects is not None:
         raise InvalidOption("--stress: these scenes have no objects. Leave out --objects.")
-    meshes = find_objects(objects) if objects is not None else []
-    with shared.progress_bar(quiet or as_json) as progress:
+    expected = SECONDS_PER_SCENE * options.scenes
+    with shared.progress_bar(quiet or as_json, expected) as progress:
+        from oaccdepth.rendering import dataset
+        from oaccdepth.rendering.objects import find_objects
+
+        meshes = find_objects(objects) if objects is not None else []
         if stress:
             done = dataset.render_stress(output, options, progress)
         else:

@@ -52,7 +52,8 @@ def train(
     """
     shared.configure_logging(quiet, verbose)
     quiet = quiet or os.environ.get("RANK", "0") != "0"  # only the first process speaks
-    with shared.bar_on_terminal(quiet) as bar:  # it is there at once; torch takes seconds
+    expected = 60 * options.minutes if options.minutes else float(options.steps or 0)
+    with shared.bar_on_terminal(quiet, max(expected, 1.0)) as bar:  # torch alone takes seconds
         from oaccdepth.training import loop
 
         progress = loop.train(

@@ -67,15 +67,19 @@ def _render_all(
             done.skipped.append(path)
             continue
         progress(name, number / len(builders))
-        _render(build, path, options)
+
+        def report(_: str, fraction: float, name: str = name, number: int = number) -> None:
+            progress(name, (number + fraction) / len(builders))
+
+        _render(build, path, options, report)
         done.rendered.append(path)
     return done
 
 
-def _render(build: Builder, path: Path, options: RenderOptions) -> None:
+def _render(build: Builder, path: Path, options: RenderOptions, progress: ReportProgress) -> None:
     scene, finish = build()
     places = camera_places(options.grid)
-    rendered = scenes.render(scene, finish, places, samples=options.samples)
+    rendered = scenes.render(scene, finish, places, samples=options.samples, progress=progress)
     write_light_field(rendered.light_field, path, to="hci", truth=rendered.disparity)
 
 

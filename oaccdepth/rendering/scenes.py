@@ -10,6 +10,7 @@ import numpy as np
 from oaccdepth.errors import InvalidOption
 from oaccdepth.lightfield import Array, BoolArray, FloatArray, LightField
 from oaccdepth.options import Range, RenderOptions
+from oaccdepth.progress import ReportProgress, ignore
 from oaccdepth.rendering import gaps, rooms
 from oaccdepth.rendering.lighting import Light, Lighting
 from oaccdepth.rendering.meshes import Mesh
@@ -40,6 +41,7 @@ KINDS: tuple[tuple[Builder, float, float], ...] = (
 EVEN = Lighting((), (1.0, 1.0, 1.0), shadows=False)
 FAINT, NOISY = 0.25, 0.33  # shares
 CHUNK_BYTES = 1 << 29  # of light at a time
+REPORTS = 3  # of the progress, at least; more would leave cores idle at the end of each part
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +131,7 @@ def render(
     *,
     samples: int = 2,
     with_visibility: bool = False,
+    progress: ReportProgress = ignore,
 ) -> RenderedScene:
     """Render every view of a scene, with its exact disparity, as 8-bit pictures.
 
@@ -137,6 +140,8 @@ def render(
     places
         Where the cameras stand, (u, v, 2) [steps]: down and right of the reference camera, which is
         that of the middle view. 9 x 9 cameras if None.
+    progress
+        Called with how much of the views is done, 0 to 1.
     """
     places = camera_places((9, 9)) if places is None else places
     triangles = gather(scene)
@@ -148,8 +153,10 @@ def render(
     scale = exposure(reference, finish)
     rng = np.random.default_rng([finish.seed, 41])
     views = np.empty((*places.shape[:2], *scene.rig.size, 3), np.uint8)
-    rows = max(1, CHUNK_BYTES // (4 * views[0].size))
-    for first in range(0, len(places), rows):  # linear light of all views would fill the memory
+    # linear light of all views would fill the memory
+    rows = max(1, min(CHUNK_BYTES // (4 * views[0].size), len(places) // REPORTS))
+    for first in range(0, len(places), rows):
+        progress("rendering", first / len(places))
         light = render_views(triangles, scene.rig, places[first : first + rows], samples)
         views[first : first + rows] = expose(light, scale, finish.noise, rng)
     light_field = LightField(

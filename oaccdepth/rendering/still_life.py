@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from oaccdepth.progress import ReportProgress, ignore
 from oaccdepth.rendering import textures
 from oaccdepth.rendering.lighting import Light, Lighting
 from oaccdepth.rendering.meshes import Material, Mesh, Texture, turned, turned_at_random
@@ -32,10 +33,10 @@ TEXELS = 512
 Colour = tuple[float, float, float]
 
 
-def demo_scene(size: tuple[int, int] = SIZE) -> RenderedScene:
+def demo_scene(size: tuple[int, int] = SIZE, progress: ReportProgress = ignore) -> RenderedScene:
     """Render the still life, with its true visibility."""
     scene, finish = still_life(size)
-    return render(scene, finish, with_visibility=True)
+    return render(scene, finish, with_visibility=True, progress=progress)
 
 
 def demo_rig(size: tuple[int, int] = SIZE) -> Rig:

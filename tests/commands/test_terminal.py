@@ -42,6 +42,14 @@ def test_the_bar_moves_from_the_first_second(clock):
     assert pace.seconds_left is None
 
 
+def test_the_bar_of_a_long_task_starts_slowly(clock):
+    """Or it would stand still until the work has caught up with it."""
+    pace = Pace(clock, expected=3600)
+    pace.report(0.0)
+    clock.now += 36
+    assert pace.fraction == pytest.approx(0.01)
+
+
 def test_the_bar_moves_evenly_between_reports(clock):
     pace = Pace(clock)
     pace.report(0.0)
@@ -134,6 +142,13 @@ def test_a_batch_shows_what_is_under_way(console, clock):
     lines = drawn(bar, console)
     assert lines[0].startswith("2 of 4 scenes ") and lines[1:] == ["  boxes: reading"]
     assert 1 / 3 <= bar.pace.fraction < 0.6  # one of the three that take time
+
+
+def test_a_batch_of_many_scenes_starts_slowly(console, clock):
+    bar = Bar(console, clock)
+    _Watch(bar, quiet=False).start(100)
+    clock.now += 10
+    assert bar.pace.fraction == pytest.approx(0.01)
 
 
 def test_a_failed_scene_is_told_at_once(console, clock):

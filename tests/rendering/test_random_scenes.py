@@ -60,6 +60,14 @@ def test_black_that_is_less_than_black():
     assert scenes.expose(light, 1.0, 0.0, np.random.default_rng(0)).max() == 0
 
 
+def test_the_progress_of_a_scene():
+    """Even where all views would fit into the memory at once."""
+    told = []
+    scene, finish = scenes.random_scene(3, size=SMALL)
+    scenes.render(scene, finish, camera_places((9, 1)), progress=lambda *part: told.append(part))
+    assert told == [("rendering", 0.0), ("rendering", 1 / 3), ("rendering", 2 / 3)]
+
+
 def test_scenes_are_of_many_kinds():
     ranges, noises, faint = [], [], 0
     for seed in range(60):

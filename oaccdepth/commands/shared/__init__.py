@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from oaccdepth.commands.shared.progress import Bar
+from oaccdepth.commands.shared.progress import EXPECTED_SECONDS, Bar
 from oaccdepth.printable import printable_lines
 from oaccdepth.progress import ReportProgress, ignore
 
@@ -92,20 +92,25 @@ def configure_logging(quiet: bool, verbose: bool) -> None:
 
 
 @contextmanager
-def bar_on_terminal(quiet: bool = False) -> Iterator[Bar | None]:
-    """A progress bar; None if quiet, or without a terminal."""
+def bar_on_terminal(
+    quiet: bool = False, expected: float = EXPECTED_SECONDS
+) -> Iterator[Bar | None]:
+    """A progress bar for a task of about so many seconds; None if quiet, or without a terminal."""
     console = messages()
     if quiet or not console.is_terminal:
         yield None
         return
     with Bar(console) as bar:
+        bar.pace.expected = expected
         yield bar
 
 
 @contextmanager
-def progress_bar(quiet: bool = False) -> Iterator[ReportProgress]:
+def progress_bar(
+    quiet: bool = False, expected: float = EXPECTED_SECONDS
+) -> Iterator[ReportProgress]:
     """A bar with the time left on a terminal; otherwise a line per stage."""
-    with bar_on_terminal(quiet) as bar:
+    with bar_on_terminal(quiet, expected) as bar:
         yield bar.report if bar else ignore if quiet else _plain_lines()
 
 

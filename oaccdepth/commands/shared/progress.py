@@ -12,7 +12,7 @@ from rich.text import Text
 from oaccdepth.printable import printable
 
 LEAST_STEP = 0.2  # how far the bar may run ahead of the last report, at least
-FIRST_SECONDS = 20.0  # how long a task is taken to be until then
+EXPECTED_SECONDS = 20.0  # how long a task is taken to be until then, if nobody knows better
 CERTAIN = 0.02  # share that must be done before the time left is worth saying
 
 
@@ -23,8 +23,11 @@ class Pace:
     of the usual size; it never goes back.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, expected: float = EXPECTED_SECONDS
+    ) -> None:
         self._clock = clock
+        self.expected = expected  # seconds that the task takes; counts until the first report
         self._start = self._at = clock()
         self._first: float | None = None  # not 0 if an earlier session did a part of the work
         self._reported = self._shown = 0.0
@@ -42,7 +45,7 @@ class Pace:
     def fraction(self) -> float:
         """How much is done, extrapolated from the last report."""
         taken, done = self._at - self._start, self._reported - (self._first or 0.0)
-        speed = done / taken if taken else 1 / FIRST_SECONDS
+        speed = done / taken if taken else 1 / self.expected
         ahead = min(speed * (self._clock() - self._at), 0.95 * self._step)
         self._shown = max(self._shown, min(1.0, self._reported + ahead))
         return self._shown
