@@ -69,7 +69,8 @@ def process(
         Writes more files to the folder that it is given; returns their names and what they hold.
     """
     output = Path(output)
-    progress("reading", 0.0)
+    if not isinstance(source, LightField):
+        progress("reading", 0.0)
     light_field, truth, remarks = _read_all(source, reading, writing, truth)
     light_field = _choose_reference(light_field, estimating, writing)
     if writing.view:

@@ -23,6 +23,7 @@ PINNED = {
         line.partition("==") for line in (ROOT / "constraints.txt").read_text().split()
     )
 }
+PINS = [line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text().split()]
 # Versions with holes that a file could use against us, as published up to November 2026.
 HOLES = {
     "torch": ("2.5.1", "CVE-2025-32434: torch.load(weights_only=True) runs code"),
@@ -37,6 +38,11 @@ HOLES = {
 @pytest.mark.parametrize("needed", NEEDED, ids=lambda needed: needed.name)
 def test_every_package_is_pinned_to_a_version_that_will_do(needed):
     assert PINNED[needed.name.lower()] in needed.specifier
+
+
+def test_every_package_is_pinned_once():
+    """Of two versions pip can install neither."""
+    assert len(PINS) == len(set(PINS))
 
 
 @pytest.mark.parametrize(("name", "version", "hole"), [(n, *rest) for n, rest in HOLES.items()])

@@ -55,7 +55,7 @@ def main(result: Path, batch: Path | None = None) -> None:
         store(DOCS / "picture.png", compose(result, cloud))
         if batch is not None:
             with visit(browser, batch / "index.html", "", None) as shown:
-                store(DOCS / "gallery.png", screenshot(shown))
+                store(DOCS / "gallery.png", screenshot(shown, "body"))
         browser.close()
 
 

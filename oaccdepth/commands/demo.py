@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path("oaccdepth-demo")
 SCENE, MASKS = "scene", "masks"  # sub-folders
-RENDERING = 0.3  # of the time
+RENDERED, ESTIMATED = 0.5, 0.92  # how much is done then; the scene and the masks take the rest
 
 
 @takes(estimating=(EstimateOptions, "weights", "device"))
@@ -57,7 +57,7 @@ def demo(
         results.prepare(output, writing, camera=camera, overwrite=overwrite, beside=pages)
         estimate = open_network(estimating)
         progress("rendering", 0.0)
-        scene = still_life.demo_scene(progress=share(progress, 0.0, RENDERING))
+        scene = still_life.demo_scene(progress=share(progress, 0.0, RENDERED))
         # what `view` and `figure` look for beside the result
         light_field = replace(scene.light_field, source=SCENE)
         done = process(
@@ -66,7 +66,7 @@ def demo(
             estimating=estimating,
             writing=writing,
             overwrite=overwrite,
-            progress=share(progress, RENDERING, 1.0),
+            progress=share(progress, RENDERED, ESTIMATED),
             estimate=estimate,
             truth=scene.disparity,
             write_beside=partial(_write_beside, scene),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import torch
 
 from oaccdepth.errors import DeviceUnavailable
+from oaccdepth.options import PRECISIONS
 
 # CUDA has an exception of its own for it; MPS, cuDNN and the CPU say it in words only.
 OUT_OF_MEMORY = ("out of memory", "alloc_failed", "can't allocate memory", "not enough memory")
-PRECISIONS = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+# By their names among the options.
+DTYPES = dict(zip(PRECISIONS[1:], (torch.float32, torch.float16, torch.bfloat16), strict=True))
 
 
 def choose_device(name: str) -> torch.device:

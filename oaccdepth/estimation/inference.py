@@ -17,7 +17,7 @@ from oaccdepth.errors import DeviceUnavailable, InvalidLightField, InvalidOption
 from oaccdepth.estimation.blocks import Wanted, plan_levels, run_blocks
 from oaccdepth.estimation.clock import Clock, empty_cache
 from oaccdepth.estimation.device import (
-    PRECISIONS,
+    DTYPES,
     choose_device,
     half_is_quick,
     is_out_of_memory,
@@ -184,14 +184,14 @@ def with_less_memory(
 def choose_precision(name: str, loaded: LoadedWeights) -> torch.dtype:
     """What the network computes in; the paper's network in fp32, unless a GPU is told otherwise."""
     if loaded.device.type != "cpu":
-        return PRECISIONS.get(name, torch.float32)
+        return DTYPES.get(name, torch.float32)
     is_quick = name in ("auto", "bf16") and loaded.kind == "fast" and half_is_quick()
     return torch.bfloat16 if is_quick else torch.float32
 
 
 def dtype_name(dtype: torch.dtype) -> str:
     """As in the options."""
-    return next(name for name, known in PRECISIONS.items() if known == dtype)
+    return next(name for name, known in DTYPES.items() if known == dtype)
 
 
 def run(
@@ -237,7 +237,7 @@ def run_paper(
         def report_sweep(stage: str, fraction: float, number: int = number) -> None:
             report(stage, (number + fraction) / len(coverage.shears))
 
-        views = GreyViews(light_field, shear, network.config.margin, clock.device)
+        views = GreyViews(light_field, shear, clock.device)
         kept = (options.keep_masks, options.keep_evidence)
         sweeps.append(
             sweep_paper(network, views, iterations, tile, clock, report_sweep, *kept, loaded.compat)
@@ -333,7 +333,7 @@ def masks_from_disparity(
             f"the disparity map is {columns}x{rows} px, expected {width}x{height} as the views of "
             f"{light_field.source or 'the light field'}."
         )
-    views = GreyViews(light_field, 0, 0, torch.device("cpu"))
+    views = GreyViews(light_field, 0, torch.device("cpu"))
     height, width = light_field.resolution
     grey = views.region((slice(0, height), slice(0, width)))
     present = (grey >= 0).to(grey)

@@ -23,34 +23,27 @@ ABSENT = -1.0  # stands where there is no picture; pictures are in [0, 1]
 PAPER_MARGIN = 32  # px: features reach 20, aggregation 8 and as much again in the second pass
 
 
-@dataclass
+@dataclass(frozen=True)
 class GreyViews:
     """Grey views of a region of the picture, sheared, on the network's device."""
 
     light_field: LightField
     shear: int
-    margin: int
     device: torch.device
-    _last: tuple[Region, Tensor] | None = None  # passes over a single tile ask again and again
 
     def region(self, region: Region) -> Tensor:
-        """(1, u, v, h + 2*margin, w + 2*margin); ABSENT where there is no picture.
+        """(1, u, v, h, w); ABSENT where there is no picture.
 
         A point of the centre view at (y, x) lies at (y - d*(u-uc), x - d*(v-vc)) of view (u, v);
         sampling shear*(u-uc) rows further up leaves a disparity of d - shear.
         """
-        if self._last is None or self._last[0] != region:
-            self._last = (region, self._read(region))
-        return self._last[1]
-
-    def _read(self, region: Region) -> Tensor:
         rows, columns = self.light_field.grid
-        height, width = (side.stop - side.start + 2 * self.margin for side in region)
+        height, width = (side.stop - side.start for side in region)
         grey = np.full((rows, columns, height, width), ABSENT, dtype=np.float32)
         for u in range(rows):
-            top = region[0].start - self.margin - self.shear * (u - rows // 2)
+            top = region[0].start - self.shear * (u - rows // 2)
             for v in range(columns):
-                left = region[1].start - self.margin - self.shear * (v - columns // 2)
+                left = region[1].start - self.shear * (v - columns // 2)
                 self._fill(grey[u, v], u, v, top, left)
         return torch.from_numpy(grey)[None].to(self.device)
 
@@ -84,10 +77,6 @@ class Canvas:
             self.whole[name] = values.new_empty(*values.shape[:-2], *self.size)
         self.whole[name][..., tile.kept[0], tile.kept[1]] = values[(..., *tile.kept_in_region)]
 
-    def get(self, name: str, region: Region) -> Tensor:
-        """A region's values."""
-        return self.whole[name][(..., *region)]
-
 
 @torch.inference_mode()
 def sweep_paper(
@@ -103,7 +92,6 @@ def sweep_paper(
 ) -> Found:
     """All passes over one tile after the other; with compat 'authors' exactly as they do it."""
     height, width = views.light_field.resolution
-    views.margin = 0
     if compat == "authors":
         with clock.stage("passes"):
             grey = views.region((slice(0, height), slice(0, width)))[0].cpu()

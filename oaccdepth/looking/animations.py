@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from oaccdepth.files.atomic import replacing
 from oaccdepth.lightfield import LightField
 from oaccdepth.looking.refocus import refocus
 from oaccdepth.options import Range
+from oaccdepth.progress import ReportProgress, ignore
 from oaccdepth.writers.pictures import Picture, as_rgb
 
 ANIMATIONS = ("parallax", "refocus")
@@ -40,14 +41,13 @@ def refocus_frames(
     light_field: LightField,
     limits: Range,
     count: int = 24,
-    progress: Callable[[str, float], None] | None = None,
+    progress: ReportProgress = ignore,
 ) -> Iterator[Picture]:
     """The focus moving from far to near and back, (h, w, 3) each; `limits` [px]."""
     way = np.linspace(*limits, count // 2 + 1)
     pictures = []
     for number, disparity in enumerate(way):
-        if progress:
-            progress("refocusing", number / len(way))
+        progress("refocusing", number / len(way))
         pictures.append(as_rgb(refocus(light_field, float(disparity))))
     yield from pictures
     yield from pictures[-2:0:-1]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import struct
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from oaccdepth.files.limits import check_array
 from oaccdepth.files.regular import is_regular, open_regular
 from oaccdepth.networks import checkpoint
 from oaccdepth.networks.paper import OACCNet, PassResult
+from oaccdepth.progress import ReportProgress, ignore
 
 COMPAT = "authors"  # in the metadata of converted weights
 TILE = 128  # px; the central half of each side is kept
@@ -48,8 +49,6 @@ READING_ERRORS = (
     zipfile.BadZipFile,
     pickle.UnpicklingError,
 )
-
-ReportProgress = Callable[[str, float], None]
 
 
 def convert(source: Path, target: Path) -> None:
@@ -178,7 +177,7 @@ def estimate_like_authors(
     validity: Tensor | None = None,
     *,
     tile: int = TILE,
-    progress: ReportProgress | None = None,
+    progress: ReportProgress = ignore,
 ) -> list[PassResult]:
     """Every pass over the whole picture, as the authors' program computes it.
 
@@ -200,8 +199,7 @@ def estimate_like_authors(
             picture = picture or [_blank(result, grey) for result in passes]
             for whole, part in zip(picture, passes, strict=True):
                 _paste(whole, part, group, kept)
-            if progress is not None:
-                progress("estimating", (number + 1) / len(groups))
+            progress("estimating", (number + 1) / len(groups))
     return picture
 
 

@@ -18,7 +18,7 @@ from oaccdepth.lightfield import FloatArray, as_float
 from oaccdepth.readers.arrays import read_members
 from oaccdepth.readers.decoding import decode
 from oaccdepth.rendering.meshes import IntArray, Material, Mesh, Texture
-from oaccdepth.rendering.wavefront import Part, Surface, read_obj
+from oaccdepth.rendering.wavefront import Paint, Part, read_obj
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ def _read_packed(path: Path) -> Part:
         faces.astype(np.int64),
         places.astype(np.float32) / np.float32(65535),
         place_faces.astype(np.int64),
-        Surface(texture=_packed_texture(path)),
+        Paint(texture=_packed_texture(path)),
     )
 
 
@@ -114,7 +114,7 @@ def _without_degenerate(path: Path, parts: list[Part]) -> list[Part]:
         count += int((~kept).sum())
         faces, place_faces = part.faces[kept], part.place_faces[kept]
         if len(faces):
-            result.append(Part(part.points, faces, part.places, place_faces, part.surface))
+            result.append(Part(part.points, faces, part.places, place_faces, part.paint))
     if not result:
         raise UnreadableFile(
             f"{path}: has no triangle with an area. Export the mesh again, or take it out."
@@ -128,15 +128,15 @@ def _mesh(path: Path, part: Part, middle: FloatArray, scale: float) -> Mesh:
     places = part.places.copy()
     places[:, 1] = 1 - places[:, 1]  # a file's places count upwards
     points, faces = _welded((part.points - middle) * np.float32(scale), part.faces)
-    texture = Texture(_read_texture(path, part.surface), mirrored=False)
+    texture = Texture(_read_texture(path, part.paint), mirrored=False)
     return Mesh(points, faces, places, part.place_faces, Material(texture))
 
 
-def _read_texture(path: Path, surface: Surface) -> FloatArray:
-    """Read the texture of a surface, (h, w, 3) in [0, 1]; its colour alone if it has none."""
-    if surface.texture is None:
-        return np.full((4, 4, 3), np.clip(surface.colour, 0.0, 1.0), np.float32)
-    name = surface.texture.replace("\\", "/")
+def _read_texture(path: Path, paint: Paint) -> FloatArray:
+    """Read the texture of a part, (h, w, 3) in [0, 1]; its colour alone if it has none."""
+    if paint.texture is None:
+        return np.full((4, 4, 3), np.clip(paint.colour, 0.0, 1.0), np.float32)
+    name = paint.texture.replace("\\", "/")
     tried = [path.parent / name]
     tried += [path.parent / folder / Path(name).name for folder in TEXTURE_FOLDERS]
     there = next((place for place in tried if is_regular(place)), None)

@@ -20,7 +20,7 @@ Group = list[tuple[Corner, Corner, Corner]]
 
 
 @dataclass(frozen=True)
-class Surface:
+class Paint:
     """What an MTL file says of a material."""
 
     colour: tuple[float, float, float] = (0.6, 0.6, 0.6)
@@ -35,7 +35,7 @@ class Part:
     faces: IntArray  # (k, 3)
     places: FloatArray  # (m, 2): right, up
     place_faces: IntArray  # (k, 3)
-    surface: Surface
+    paint: Paint
 
 
 def read_obj(path: Path) -> list[Part]:
@@ -43,7 +43,7 @@ def read_obj(path: Path) -> list[Part]:
     points: list[list[float]] = []
     places: list[list[float]] = [[0.0, 0.0]]  # the first is for corners that have none
     groups: dict[str, Group] = {}
-    surfaces: dict[str, Surface] = {}
+    paints: dict[str, Paint] = {}
     current = groups.setdefault("", [])
     for number, line in enumerate(_lines(path), start=1):
         words = line.split()
@@ -58,14 +58,14 @@ def read_obj(path: Path) -> list[Part]:
                 case ["usemtl"]:
                     current = groups.setdefault(" ".join(words[1:]), [])
                 case ["mtllib"]:
-                    surfaces |= _read_mtl(path.parent / line.split(maxsplit=1)[1].strip())
+                    paints |= _read_mtl(path.parent / line.split(maxsplit=1)[1].strip())
         except (ValueError, IndexError) as error:
             raise UnreadableFile(
                 f"{path}: line {number} cannot be understood: {line.strip()[:60]!r}. "
                 "Export the mesh again."
             ) from error
     return [
-        _part(path, points, places, corners, surfaces.get(name, Surface()))
+        _part(path, points, places, corners, paints.get(name, Paint()))
         for name, corners in groups.items()
         if corners
     ]
@@ -99,7 +99,7 @@ def _part(
     points: list[list[float]],
     places: list[list[float]],
     corners: Group,
-    surface: Surface,
+    paint: Paint,
 ) -> Part:
     numbers = np.array(corners, np.int64)  # (k, 3, 2)
     try:
@@ -112,24 +112,24 @@ def _part(
             f"{path}: points have different numbers of coordinates, expected three. "
             "Export the mesh again."
         ) from error
-    return Part(space, numbers[..., 0], flat, numbers[..., 1], surface)
+    return Part(space, numbers[..., 0], flat, numbers[..., 1], paint)
 
 
-def _read_mtl(path: Path) -> dict[str, Surface]:
+def _read_mtl(path: Path) -> dict[str, Paint]:
     """Read the colours and textures of an MTL file; one that is missing names none."""
     if not path.is_file():
         return {}
-    result: dict[str, Surface] = {}
-    name, colour = "", Surface.colour
+    result: dict[str, Paint] = {}
+    name, colour = "", Paint.colour
     for line in _lines(path):
         words = line.split()
         match words[:1]:
             case ["newmtl"]:
-                name, colour = " ".join(words[1:]), Surface.colour
-                result[name] = Surface()
+                name, colour = " ".join(words[1:]), Paint.colour
+                result[name] = Paint()
             case ["Kd"] if len(words) >= 4:
                 colour = float(words[1]), float(words[2]), float(words[3])
-                result[name] = Surface(colour, result.get(name, Surface()).texture)
+                result[name] = Paint(colour, result.get(name, Paint()).texture)
             case ["map_Kd"] if len(words) >= 2:
-                result[name] = Surface(colour, line.split(maxsplit=1)[1].strip())
+                result[name] = Paint(colour, line.split(maxsplit=1)[1].strip())
     return result

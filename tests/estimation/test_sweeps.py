@@ -1,0 +1,53 @@
+"""Grey views at a shear, and whole pictures from tiles."""
+
+import numpy as np
+import torch
+
+from oaccdepth.estimation.sweeps import ABSENT, Canvas, GreyViews
+from oaccdepth.estimation.tiles import plan_tiles
+from oaccdepth.lightfield import LightField
+
+CPU = torch.device("cpu")
+
+
+def ramp(grid=(3, 3), size=(12, 16)):
+    """Every view shows the number of each pixel, so that a value says where it came from."""
+    numbers = np.arange(size[0] * size[1], dtype=np.float32).reshape(*size, 1) / 1000
+    return LightField(np.broadcast_to(numbers, (*grid, *size, 1)).copy())
+
+
+def test_a_shear_moves_every_view_by_its_steps():
+    light_field = ramp()
+    grey = GreyViews(light_field, 2, CPU).region((slice(4, 8), slice(5, 9)))[0].numpy()
+    whole = light_field.views[0, 0, :, :, 0]
+    np.testing.assert_allclose(grey[1, 1], whole[4:8, 5:9], atol=1e-6)
+    np.testing.assert_allclose(grey[0, 1], whole[6:10, 5:9], atol=1e-6)  # up: further down in it
+    np.testing.assert_allclose(grey[1, 2], whole[4:8, 3:7], atol=1e-6)
+
+
+def test_beyond_the_frame_and_in_missing_views_nothing_is_there():
+    light_field = ramp()
+    there = np.ones((3, 3), dtype=bool)
+    there[0, 2] = False
+    light_field = LightField(light_field.views, valid=there)
+    grey = GreyViews(light_field, 3, CPU).region((slice(0, 12), slice(0, 16)))[0].numpy()
+    assert (grey[0, 2] == ABSENT).all()
+    assert (grey[1, 0, :, -3:] == ABSENT).all() and (grey[1, 0, :, :-3] >= 0).all()
+
+
+def test_pixels_that_are_not_valid_are_absent():
+    valid = np.ones((3, 3, 12, 16), dtype=bool)
+    valid[2, 1, 3, 4] = False
+    light_field = LightField(ramp().views, valid=valid)
+    grey = GreyViews(light_field, 0, CPU).region((slice(0, 12), slice(0, 16)))[0].numpy()
+    assert [tuple(place) for place in np.argwhere(grey == ABSENT)] == [(2, 1, 3, 4)]
+
+
+def test_tiles_become_the_whole_picture():
+    values = torch.arange(2 * 40 * 56, dtype=torch.float32).reshape(2, 40, 56)
+    canvas = Canvas(40, 56)
+    tiles = plan_tiles(40, 56, 24, 4, 1)
+    assert len(tiles) > 4
+    for tile in tiles:
+        canvas.put("a", tile, values[(..., *tile.region)])
+    assert torch.equal(canvas.whole["a"], values)
