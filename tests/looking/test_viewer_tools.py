@@ -316,6 +316,6 @@ def test_clips_are_saved(visit, tool):
     while (read := clip.read())[0]:
         frames.append(read[1])
     clip.release()
-    assert len(frames) > 2  # a busy machine leaves most of them out
+    assert len(frames) > 1  # a busy machine leaves most of them out
     assert min(frames[0].shape[:2]) > 300
     assert max(difference(frames[0], frame) for frame in frames) > 2

@@ -1,11 +1,14 @@
 """The README's pictures: all are written, small, and show what they should."""
 
-import importlib.util
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
+from browsing import CHROMIUM
 
 from oaccdepth.batch.report import INDEX_FILE
 from oaccdepth.disparity import DisparityMap
@@ -14,21 +17,24 @@ from oaccdepth.looking.viewer import write_viewer
 from oaccdepth.writers import masks, results, scenes
 
 pytestmark = pytest.mark.browser
-TOOL = Path(__file__).parents[2] / "tools" / "screenshots.py"
+TOOLS = Path(__file__).parents[2] / "tools"
 
 
-@pytest.fixture(scope="module")
-def tool():
+PROGRAM = """
+import sys
+from pathlib import Path
+import screenshots
+folder = Path(sys.argv[1])
+screenshots.DOCS = folder.parent
+screenshots.main(folder, folder)
+"""
+
+
+def test_all_pictures(scene, tmp_path):
+    """In a process of its own: the other tests have a browser open, and Playwright has one only."""
     pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
-    specification = importlib.util.spec_from_file_location("screenshots", TOOL)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    if not Path(module.CHROMIUM).exists():
+    if CHROMIUM is None:
         pytest.skip("needs Chromium")
-    return module
-
-
-def test_all_pictures(tool, scene, tmp_path, monkeypatch):
     camera = scene.light_field.camera
     result = DisparityMap(scene.disparity, np.ones_like(scene.disparity), camera=camera)
     folder = tmp_path / "demo"
@@ -40,8 +46,8 @@ def test_all_pictures(tool, scene, tmp_path, monkeypatch):
     masks.write_masks({".": scene.visibility.astype(np.float32)}, folder / "masks")
     entry = Entry("demo", folder / "view.html", scene.disparity)
     write_gallery(folder / INDEX_FILE, [entry], "scenes", {})
-    monkeypatch.setattr(tool, "DOCS", tmp_path)
-    tool.main(folder, folder)
+    paths = {"PYTHONPATH": os.pathsep.join([str(TOOLS), *sys.path])}
+    subprocess.run([sys.executable, "-c", PROGRAM, folder], check=True, env=os.environ | paths)
     for name in ("picture", "page", "cloud", "gallery"):
         path = tmp_path / f"{name}.png"
         assert path.stat().st_size < 300_000
