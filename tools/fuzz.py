@@ -34,9 +34,13 @@ from oaccdepth.disparity import DisparityMap, Provenance
 from oaccdepth.errors import OaccDepthError
 from oaccdepth.files.pfm import write_pfm
 from oaccdepth.lightfield import Camera, LightField
+from oaccdepth.looking.gallery import read_frames
+from oaccdepth.looking.viewer import write_viewer
 from oaccdepth.networks import authors, checkpoint
 from oaccdepth.networks.paper import OACCNet, OACCNetConfig
 from oaccdepth.options import ReadOptions
+from oaccdepth.rendering import objects
+from oaccdepth.training.scenes import read_valid_mask
 from oaccdepth.writers import results
 from oaccdepth.writers.scenes import write_light_field
 
@@ -78,7 +82,8 @@ def make_targets(folder: Path) -> list[Target]:
         write_light_field(light_field, path, truth=_truth())
         targets.append(_reading(f"ours, {name}", path, path))
     targets += _array_targets(folder, views)
-    return [*targets, *_result_targets(folder), *_weights_targets(folder)]
+    targets += [*_result_targets(folder), *_weights_targets(folder)]
+    return [*targets, *_mesh_targets(folder), *_other_targets(folder, light_field)]
 
 
 def _truth() -> np.ndarray:
@@ -176,6 +181,36 @@ def _weights_targets(folder: Path) -> Iterator[Target]:
     foreign = folder / "a.pth.tar"
     torch.save({"state_dict": {"lastconv.weight": torch.zeros(3)}}, foreign)
     yield Target("checkpoint", foreign, lambda: _survive(lambda: authors.load_authors(foreign)))
+
+
+def _mesh_targets(folder: Path) -> Iterator[Target]:
+    place = folder / "meshes"
+    place.mkdir()
+    corners = "v 0 0 2\nv 4 0 2\nv 4 2.5 2\nvt 0 0\nvt 1 0\nvt 1 1\n"
+    (place / "a.obj").write_text(
+        f"mtllib a.mtl\n{corners}usemtl paint\nf 1/1 2/2 3/3\nf -3 -2 -1\n"
+    )
+    (place / "a.mtl").write_text("newmtl paint\nKd 0.5 0.25 1\nmap_Kd a.png\n")
+    arrays = {"vertices": np.eye(3, dtype=np.int16), "uv": np.eye(3, 2, dtype=np.uint16)}
+    arrays |= dict.fromkeys(("faces", "uv_faces"), np.array([[0, 1, 2]], np.uint16))
+    np.savez(place / "a.npz", **arrays)
+    assert cv2.imwrite(str(place / "a.png"), np.full((8, 8, 3), 99, np.uint8))
+    for damaged, mesh in (("a.obj", "a.obj"), ("a.mtl", "a.obj"), ("a.npz", "a.npz")):
+        read = lambda path=place / mesh: _survive(lambda: objects.read_object(path))  # noqa: E731
+        yield Target(f"mesh, {damaged}", place / damaged, read)
+
+
+def _other_targets(folder: Path, light_field: LightField) -> Iterator[Target]:
+    """What `train` reads beside the views, and the page of which `batch` makes an index."""
+    mask = folder / "mask" / "valid_mask.png"
+    mask.parent.mkdir()
+    assert cv2.imwrite(str(mask), np.eye(12, 16, dtype=np.uint8))
+    yield Target(
+        "valid mask", mask, lambda: _survive(lambda: read_valid_mask(mask.parent, (12, 16)))
+    )
+    page = folder / "view.html"
+    write_viewer(page, light_field, DisparityMap(_truth(), np.ones_like(_truth())))
+    yield Target("page", page, lambda: _survive(lambda: read_frames(page)))
 
 
 # How it is damaged.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 import struct
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -87,7 +88,8 @@ def _read_state(path: Path) -> Mapping[str, Tensor]:
         raise UnreadableFile(f"{path}: no such file, {EXPECTED}.")
     try:
         _check_archive(path)
-        with open_regular(path) as file:
+        with open_regular(path) as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of kinds of tensors that are refused below
             content = torch.load(file, map_location="cpu", weights_only=True)
     except READING_ERRORS as error:
         raise InvalidCheckpoint(

@@ -7,6 +7,7 @@ the formats that we document are tried: Pillow knows some that run other program
 
 from __future__ import annotations
 
+import io
 import struct
 import threading
 import warnings
@@ -96,6 +97,17 @@ def decode(path: Path, most_pixels: int = MOST_VIEW_PIXELS) -> Array:
             f"its header says {header.width} x {header.height}. Export it again."
         )
     return values
+
+
+def decode_jpeg(data: bytes) -> Array:
+    """Decode a JPEG picture of a page as (h, w, 3) RGB; anything else is a ValueError."""
+    try:
+        with _QUIET, Image.open(io.BytesIO(data), formats=("JPEG",)) as picture:
+            if picture.width * picture.height > MOST_VIEW_PIXELS:
+                raise ValueError("too large")
+            return np.asarray(picture.convert("RGB"))
+    except DAMAGED as error:
+        raise ValueError("not a JPEG picture") from error
 
 
 def _damaged(path: Path, error: BaseException) -> UnreadableFile:

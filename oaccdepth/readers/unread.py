@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
-from oaccdepth.errors import OaccDepthError
+from oaccdepth.errors import OaccDepthError, UnreadableFile
 from oaccdepth.files.regular import is_regular
 from oaccdepth.options import ReadOptions
 from oaccdepth.readers import decoding, mosaic
-from oaccdepth.readers.listing import list_files
+from oaccdepth.readers.listing import list_files, list_folders
 from oaccdepth.readers.names import FEWEST_FILES, NOT_A_VIEW, view_names
 from oaccdepth.readers.search import ARRAY_EXTENSIONS
 
@@ -38,14 +37,7 @@ def find_unread(
     known = set(found)
     result: list[Unread] = []
     pictures: list[Path] = []
-    for place, folders, names in os.walk(root):
-        folder = Path(place)
-        if folder in known or RESULT_FILE in names:
-            folders.clear()
-            continue
-        folders[:] = [
-            name for name in folders if not name.startswith(".") and folder / name not in known
-        ]
+    for folder, names in _walk(root, known):
         views = set(view_names(names))
         if len(views) >= FEWEST_FILES:
             result.append(Unread(folder, _why_not(folder, readers)))
@@ -61,6 +53,25 @@ def find_unread(
         if (reason := _why_not_picture(path, refused))
     ]
     return sorted(result)
+
+
+def _walk(root: Path, known: set[Path]) -> Iterator[tuple[Path, list[str]]]:
+    """Folders and the files in them, without those that are known, hidden, links, or results.
+
+    `os.walk` ends in a RecursionError below a thousand nested folders.
+    """
+    waiting = [root]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            names, inside = list_files(folder), list_folders(folder)
+        except UnreadableFile:  # not ours to read, or not a folder
+            continue
+        if folder in known or RESULT_FILE in names:
+            continue
+        yield folder, names
+        places = [folder / name for name in reversed(inside)]
+        waiting += [place for place in places if not place.is_symlink()]
 
 
 def _why_not(path: Path, readers: Sequence[ModuleType]) -> str:

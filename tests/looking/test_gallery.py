@@ -61,12 +61,13 @@ def test_frames_of_a_column_of_views_and_of_many(scene, tmp_path):
         (r'id="data-view-4-4">', 'id="data-view-4-four">'),
     ],
 )
-def test_a_damaged_page_has_no_frames(folder, tmp_path, found, instead):
+def test_a_damaged_page_has_no_frames(folder, tmp_path, capfd, found, instead):
     text = (folder / "town" / "view.html").read_text(encoding="utf-8")
     damaged, count = re.subn(found, instead, text)
     assert count == 1
     (tmp_path / "view.html").write_text(damaged, encoding="utf-8")
     assert read_frames(tmp_path / "view.html") == []
+    assert capfd.readouterr() == ("", "")  # no library says anything either
 
 
 def test_names_are_text_and_links_lead_to_the_pages(folder):

@@ -72,6 +72,7 @@ def try_everything(path):
         lambda: readers.read_ground_truth(path),
         lambda: readers.find(path),
         lambda: readers.find(path.parent),
+        lambda: readers.find_unread(path.parent, []),
     ):
         try:
             attempt()
@@ -149,6 +150,7 @@ def test_deep_folders_and_loops_of_links(soon, deep):
     (deep / "gone.npy").symlink_to("nowhere")
     files.hci(deep / "scene", VIEWS, TRUTH)
     assert readers.find(deep) == [deep / "scene"]
+    assert readers.find_unread(deep, [deep / "scene"]) == []
     try_everything(deep)
     remove_leftovers(deep)
     assert len(fingerprint(deep, deep / "out")) == 64

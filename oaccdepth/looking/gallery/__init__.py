@@ -19,6 +19,7 @@ from oaccdepth.files.atomic import write_bytes
 from oaccdepth.files.fields import as_numbers
 from oaccdepth.lightfield import FloatArray
 from oaccdepth.looking.viewer.page import fill, policy, read_blocks
+from oaccdepth.readers.decoding import decode_jpeg
 from oaccdepth.writers.pictures import Picture, choose_range, colourise
 
 logger = logging.getLogger(__name__)
@@ -109,7 +110,7 @@ def read_frames(page: Path) -> list[Picture]:
             line = [(u, v) for u, v in places if v == columns // 2]
         chosen = np.linspace(0, len(line) - 1, min(len(line), MOST_FRAMES)).round().astype(int)
         return [_decoded(blocks["view-{}-{}".format(*line[i])]) for i in chosen]
-    except (OSError, ValueError, KeyError, cv2.error) as error:
+    except (OSError, ValueError, KeyError) as error:
         logger.info("%s: no views to be shown (%s)", page, type(error).__name__)
         return []
 
@@ -120,10 +121,7 @@ def _place(name: str) -> tuple[int, int]:
 
 
 def _decoded(jpeg: bytes) -> Picture:
-    picture = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
-    if picture is None:
-        raise ValueError("not a JPEG picture")
-    return _shrunk(np.asarray(picture[..., ::-1], dtype=np.uint8))
+    return _shrunk(np.asarray(decode_jpeg(jpeg), dtype=np.uint8))
 
 
 def _shrunk(picture: Picture) -> Picture:
