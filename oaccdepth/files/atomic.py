@@ -106,8 +106,7 @@ def told(path: Path) -> Iterator[None]:
         if isinstance(error, OaccDepthError):
             raise
         raise UnwritableOutput(
-            f"{path}: cannot be written ({error.strerror or error}). "
-            "Choose another place with --output."
+            f"{path}: cannot be written ({error.strerror or error}). Choose another place."
         ) from error
 
 

@@ -23,7 +23,8 @@ def read_pfm(path: Path) -> FloatArray:
     try:
         with open_regular(path):  # not a pipe, that would be waited for
             pass
-        data = justpfm.read_pfm(path, max_pixels=MAX_PIXELS)
+        with np.errstate(over="ignore", invalid="ignore"):  # a header may scale to infinity
+            data = justpfm.read_pfm(path, max_pixels=MAX_PIXELS)
     except UnreadableFile:
         raise
     except (OSError, ValueError, IndexError, OverflowError, MemoryError) as error:

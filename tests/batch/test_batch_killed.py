@@ -153,7 +153,7 @@ def test_a_full_disk(root, tmp_path):
         assert scene["status"] == "failed"
         assert scene["message"] == (
             f"{scene['scene']}/disparity.pfm: cannot be written (File too large). "
-            "Choose another place with --output."
+            "Choose another place."
         )
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"report.csv", "report.json"}
 

@@ -121,6 +121,6 @@ def test_a_full_disk(tmp_path):
     assert (done.returncode, done.stdout) == (1, "")
     path = tmp_path / "data" / "scene_00000" / "input_Cam000.png"
     assert done.stderr == (
-        f"error: {path}: cannot be written (File too large). Choose another place with --output.\n"
+        f"error: {path}: cannot be written (File too large). Choose another place.\n"
     )
     assert not (tmp_path / "data").exists()

@@ -55,7 +55,7 @@ def test_a_place_below_a_file_cannot_be_written(tmp_path):
     with pytest.raises(UnwritableOutput) as caught:
         write_bytes(path, b"abc")
     assert str(caught.value).startswith(f"{path}: cannot be written (")
-    assert str(caught.value).endswith("). Choose another place with --output.")
+    assert str(caught.value).endswith("). Choose another place.")
 
 
 def test_json_keeps_order_and_letters(tmp_path):
@@ -192,8 +192,7 @@ def test_a_full_disk_leaves_nothing(tmp_path):
         with pytest.raises(UnwritableOutput) as caught:
             write_three(folder)
         assert str(caught.value) == (
-            f"{folder}/last: cannot be written (File too large). "
-            "Choose another place with --output."
+            f"{folder}/last: cannot be written (File too large). Choose another place."
         )
 
     assert run_child(write) == 0

@@ -57,6 +57,13 @@ def test_a_missing_file(tmp_path):
     assert str(caught.value) == f"{path}: no such file. Give a PFM file."
 
 
+def test_a_scale_that_leads_to_infinity(tmp_path):
+    """It is the header's; NumPy does not speak."""
+    path = tmp_path / "a.pfm"
+    path.write_bytes(b"Pf\n2 1\n-1e38\n" + np.array([100, -100], "<f4").tobytes())
+    assert read_pfm(path).tolist() == [[np.inf, -np.inf]]
+
+
 def test_a_pipe_is_not_waited_for(tmp_path):
     path = tmp_path / "a.pfm"
     os.mkfifo(path)

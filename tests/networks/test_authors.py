@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 import zipfile
 
 import numpy as np
@@ -231,11 +232,15 @@ def test_output_must_be_named_safetensors(released, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("kind", ["sparse", "whole numbers", "not finite", "complex", "meta"])
+@pytest.mark.parametrize(
+    "kind", ["sparse", "quantised", "whole numbers", "not finite", "complex", "meta"]
+)
 @pytest.mark.filterwarnings("ignore")
 def test_tensors_that_are_not_plain(state, tmp_path, kind):
+    """Refused, and torch does not speak."""
     change = {
         "sparse": lambda tensor: tensor.to_sparse(),
+        "quantised": lambda tensor: torch.quantize_per_tensor(tensor, 0.1, 0, torch.qint8),
         "whole numbers": lambda tensor: tensor.long(),
         "not finite": lambda tensor: tensor * float("nan"),
         "complex": lambda tensor: tensor.to(torch.complex64),
@@ -244,7 +249,8 @@ def test_tensors_that_are_not_plain(state, tmp_path, kind):
     path = tmp_path / "a.pth.tar"
     floats = {name: tensor for name, tensor in state.items() if tensor.is_floating_point()}
     torch.save({"state_dict": {**state, **{n: change(t) for n, t in floats.items()}}}, path)
-    with pytest.raises(InvalidCheckpoint) as caught:
+    with warnings.catch_warnings(), pytest.raises(InvalidCheckpoint) as caught:
+        warnings.simplefilter("error")
         authors.convert(path, tmp_path / "out.safetensors")
     assert str(caught.value).startswith(f"{path}: ")
     assert not (tmp_path / "out.safetensors").exists()

@@ -179,8 +179,7 @@ def test_a_full_disk(tmp_path):
         with pytest.raises(UnwritableOutput) as caught:
             trainer.save(run)
         assert str(caught.value) == (
-            f"{run / 'state.pt'}: cannot be written (File too large). "
-            "Choose another place with --output."
+            f"{run / 'state.pt'}: cannot be written (File too large). Choose another place."
         )
 
     assert run_child(save) == 0
