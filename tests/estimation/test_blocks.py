@@ -141,3 +141,15 @@ def test_masks_are_literal_ones(scene, untrained):
         tolerance = tolerance_at(pictures, some, result.disparity, y, x)
         expected = 0.0 if found is None else (1 - min(max(found / 3 - tolerance, 0), 1)) ** 8
         assert result.masks[u, v, y, x] == pytest.approx(expected, abs=2e-3)
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_progress_counts_every_pass_and_its_masks(scene, untrained, keeps):
+    told = []
+    options = EstimateOptions(disparity_range=(-1.5, 1.6), keep_masks=keeps, iterations=2)
+    estimate(
+        scene.light_field, options, network=untrained, progress=lambda *part: told.append(part)
+    )
+    fractions = [fraction for _, fraction in told]
+    assert fractions == sorted(fractions) and fractions[-1] == pytest.approx(1)
+    assert len(set(fractions)) == (5 if keeps else 3)

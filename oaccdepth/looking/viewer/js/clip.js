@@ -5,6 +5,8 @@ const FILM_KINDS = [["video/webm;codecs=vp8", "webm"], ["video/webm", "webm"], [
 const BITS_PER_SECOND = 8_000_000;
 const LARGEST_SIDE = 1080; // px
 const FEWEST = 20; // pictures
+const FEWEST_PARTS = 3; // of the film, encoded
+const PART_MS = 200;
 
 /** Films parts of a canvas: call `take` after every drawing, then `finish`. */
 export class Clip {
@@ -19,8 +21,8 @@ export class Clip {
     this.context = this.film.getContext("2d");
     const settings = { mimeType: kind[0], videoBitsPerSecond: BITS_PER_SECOND };
     this.recorder = new MediaRecorder(this.film.captureStream(30), settings);
-    this.recorder.addEventListener("dataavailable", ({ data }) => this.parts.push(data));
-    this.recorder.start();
+    this.recorder.addEventListener("dataavailable", ({ data }) => data.size && this.parts.push(data));
+    this.recorder.start(PART_MS);
   }
 
   take() {
@@ -34,7 +36,8 @@ export class Clip {
   async roll(duration) {
     const began = performance.now();
     const pause = () => new Promise((done) => setTimeout(done, 50));
-    for (let passed = 0; passed < duration || (this.taken < FEWEST && passed < 4 * duration); ) {
+    const isShort = () => this.taken < FEWEST || this.parts.length < FEWEST_PARTS;
+    for (let passed = 0; passed < duration || (isShort() && passed < 4 * duration); ) {
       await pause();
       passed = performance.now() - began;
     }
