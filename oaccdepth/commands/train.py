@@ -66,7 +66,7 @@ def train(
             report=lambda row: _show(row, bar, quiet),
         )
     shared.print_message(
-        f"{progress.step} steps in {progress.seconds / 60:.1f} minutes. "
+        f"{shared.plural(progress.step, 'step')} in {progress.seconds / 60:.1f} minutes. "
         f"Weights: {output / 'latest.safetensors'}",
         quiet,
     )

@@ -20,7 +20,11 @@ Source = Annotated[
 
 Converted = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")]
 
-weights = typer.Typer(cls=Group, no_args_is_help=True, help="List, show and convert weights.")
+weights = typer.Typer(
+    cls=Group,
+    no_args_is_help=True,
+    help="List, show and convert weights.\n\nFor example:\n  oaccdepth weights list",
+)
 
 
 @weights.command("list", cls=Command)

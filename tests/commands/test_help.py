@@ -32,7 +32,7 @@ def test_pages_explain_every_option(run, words, monkeypatch):
             assert parameter.param_type_name == "argument" or name in text
 
 
-@pytest.mark.parametrize("words", LEAVES, ids=" ".join)
+@pytest.mark.parametrize("words", [("weights",), *LEAVES], ids=" ".join)
 def test_pages_have_an_example_that_can_be_typed(run, words, monkeypatch):
     _, _, rest = page(run, words, monkeypatch).partition("For example:\n")
     examples = list(calls(rest.partition("\n\n")[0]))
