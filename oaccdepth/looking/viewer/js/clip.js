@@ -45,10 +45,11 @@ export class Clip {
 
   /** The film, as a blob. */
   finish() {
-    return new Promise((done) => {
-      this.recorder.addEventListener("stop", () =>
-        done(new Blob(this.parts, { type: this.recorder.mimeType.split(";")[0] })),
-      );
+    return new Promise((done, fail) => {
+      this.recorder.addEventListener("stop", () => {
+        if (!this.parts.length) return fail(new Error("This machine is too slow to record."));
+        done(new Blob(this.parts, { type: this.recorder.mimeType.split(";")[0] }));
+      });
       this.recorder.stop();
     });
   }
