@@ -35,11 +35,12 @@ Certainty = tuple[float, float, float]
 class Recording(FastNet):
     """Keeps the signs by which it told its confidence."""
 
-    last: tuple[Tensor, Tensor]  # (b, h, w) each, of the last block
+    last: tuple[Tensor, Tensor, Tensor]  # (b, h, w) each, of the last block
 
     def confidence(self, answer: Answer) -> Tensor:
         """As ever."""
-        self.last = signs(answer)
+        assert answer.reach is not None
+        self.last = (*signs(answer), answer.reach)
         return super().confidence(answer)
 
 
@@ -50,6 +51,7 @@ class Scene:
     name: str
     scores: dict[str, float]
     signs: np.ndarray  # (3, n) of the scored pixels: certainty, information, 1
+    reach: np.ndarray  # (n): how much of what the views say reaches them
     right: np.ndarray  # (n): whether their error is below 0.07 px
 
 
@@ -67,18 +69,24 @@ def examine(network: Recording, folder: Path) -> list[Scene]:
             "badpix_0070": metrics.bad_pix(found, truth, inner, BAD),
         }
         height, width = truth.shape
-        one, other = (sign[0, :height, :width].double().numpy()[inner] for sign in network.last)
+        one, other, reach = (
+            sign[0, :height, :width].double().numpy()[inner] for sign in network.last
+        )
         right = np.abs(found - truth)[inner] <= BAD
-        scenes.append(Scene(path.name, scores, np.stack([one, other, np.ones_like(one)]), right))
+        known = np.stack([one, other, np.ones_like(one)])
+        scenes.append(Scene(path.name, scores, known, reach, right))
         print(path.name, {name: round(value, 3) for name, value in scores.items()}, flush=True)
     return scenes
 
 
 def calibrate(scenes: list[Scene]) -> Certainty:
-    """Weights of the signs that fit best, by Newton's method; every scene counts alike."""
+    """Weights of the signs that fit best, by Newton's method; every scene counts alike.
+
+    Pixels about which the views say nothing count as little as their confidence will.
+    """
     x = np.concatenate([scene.signs for scene in scenes], 1)
     y = np.concatenate([scene.right for scene in scenes])
-    share = np.concatenate([np.full(len(one.right), 1 / len(one.right)) for one in scenes])
+    share = np.concatenate([scene.reach / len(scene.right) for scene in scenes])
     weights = np.array([1.0, 0.0, 0.0])
     for _ in range(30):
         p = 1 / (1 + np.exp(-weights @ x))
@@ -91,7 +99,8 @@ def reliability(scenes: list[Scene], certainty: Certainty) -> tuple[float, list[
     """Expected calibration error, and a row for each tenth of the confidence."""
     x = np.concatenate([scene.signs for scene in scenes], 1)
     right = np.concatenate([scene.right for scene in scenes])
-    sure = 1 / (1 + np.exp(-np.array(certainty) @ x))
+    reach = np.concatenate([scene.reach for scene in scenes])
+    sure = reach / (1 + np.exp(-np.array(certainty) @ x))
     number = np.minimum((sure * BINS).astype(int), BINS - 1)
     error, rows = 0.0, []
     for index in range(BINS):

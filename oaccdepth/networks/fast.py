@@ -19,6 +19,7 @@ from torch.nn import functional as F
 
 from oaccdepth import evidence
 from oaccdepth.evidence.fit import fit
+from oaccdepth.evidence.reach import reach
 from oaccdepth.evidence.views import Views, thin_out
 from oaccdepth.networks.blocks import Hourglass, UNet, by_level
 from oaccdepth.networks.paper import LEAK
@@ -75,6 +76,7 @@ class Answer:
     logits: Tensor  # (b, l or n, h, w) of the levels or candidates
     certainty: Tensor  # (b, h, w): logit of an error below 0.07 px, as the network sees it
     information: Tensor | None = None  # (b, h, w): how firmly the views hold it, after a fit
+    reach: Tensor | None = None  # (b, h, w) in [0, 1]: less where that was carried from elsewhere
 
 
 @dataclass
@@ -145,7 +147,9 @@ class FastNet(nn.Module):
     def polish(self, views: Views, answer: Answer, times: int) -> Answer:
         """An answer, fitted to the views: a refinement starts from it, and the last one ends so."""
         disparity, information = fit(views, answer.disparity[0], times)
-        return replace(answer, disparity=disparity[None], information=information[None])
+        far = reach(views, disparity, information)[None] if times > 1 else None
+        information = information[None]
+        return replace(answer, disparity=disparity[None], information=information, reach=far)
 
     def first_pass(self, volume: Tensor, picture: Tensor, levels: Tensor) -> tuple[Tensor, ...]:
         """Evidence (b, l/2, 18, h, w) uint8 to the fields of an Answer."""
@@ -186,10 +190,14 @@ class FastNet(nn.Module):
         return self.config.refine_steps[min(number, len(self.config.refine_steps) - 1)]
 
     def confidence(self, answer: Answer) -> Tensor:
-        """The probability that an answer's error is below 0.07 px (b, h, w)."""
+        """The probability that an answer's error is below 0.07 px (b, h, w).
+
+        Far from anything that the views say something about, it is 0.
+        """
         certainty, information, offset = self.config.certainty
         one, other = signs(answer)
-        return torch.sigmoid(certainty * one + information * other + offset)
+        sure = torch.sigmoid(certainty * one + information * other + offset)
+        return sure if answer.reach is None else sure * answer.reach
 
     @torch.no_grad()
     def look(self, views: Views, candidates: Tensor) -> Tensor:

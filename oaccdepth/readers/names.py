@@ -87,6 +87,7 @@ def parse_names(names: Sequence[str], options: ReadOptions) -> Naming | None:
         or _by_pairs(names, options)
         or _by_varying_numbers(names)
         or _by_index(names, options)
+        or _by_one_number(names, options)
     )
 
 
@@ -179,18 +180,39 @@ def _by_pairs(names: Sequence[str], options: ReadOptions) -> Naming | None:
 
 def _by_varying_numbers(names: Sequence[str]) -> Naming | None:
     """Two numbers anywhere in the names that run through a whole grid; others say nothing."""
-    alike: dict[str, list[str]] = defaultdict(list)
-    for name in names:
-        alike[DIGITS.sub("#", name)].append(name)
-    for group in sorted(alike.values(), key=len, reverse=True):
-        if len(group) < FEWEST_FILES:
-            break
-        numbers = [tuple(int(text[:20]) for text in DIGITS.findall(name)) for name in group]
-        varying = [k for k in range(len(numbers[0])) if len({row[k] for row in numbers}) > 1]
+    for group in _alike(names):
+        numbers, varying = _varying_numbers(group)
         for first, second in combinations(varying, 2):
             places = {(row[first], row[second]): group[n] for n, row in enumerate(numbers)}
             if _is_full_grid(places, len(group)):
                 return _from_two_numbers(places)
+    return None
+
+
+def _alike(names: Sequence[str]) -> list[list[str]]:
+    """Names that differ in their numbers only; groups of enough of them, the largest first."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        groups[DIGITS.sub("#", name)].append(name)
+    large = [group for group in groups.values() if len(group) >= FEWEST_FILES]
+    return sorted(large, key=len, reverse=True)
+
+
+def _varying_numbers(group: Sequence[str]) -> tuple[list[tuple[int, ...]], list[int]]:
+    """All numbers of names that are alike, and which of them are not the same everywhere."""
+    numbers = [tuple(int(text[:20]) for text in DIGITS.findall(name)) for name in group]
+    varying = [k for k in range(len(numbers[0])) if len({row[k] for row in numbers}) > 1]
+    return numbers, varying
+
+
+def _by_one_number(names: Sequence[str], options: ReadOptions) -> Naming | None:
+    """One number anywhere in the names that counts the views; the others are constants."""
+    for group in _alike(names):
+        numbers, varying = _varying_numbers(group)
+        if len(varying) == 1:
+            numbered = {row[varying[0]]: name for row, name in zip(numbers, group, strict=True)}
+            if naming := number_views(numbered, options):
+                return replace(naming, name_of=lambda u, v: f"row {u}, column {v}")
     return None
 
 

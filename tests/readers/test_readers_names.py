@@ -47,3 +47,12 @@ def test_a_constant_in_the_names_is_no_counter(tmp_path, views, form, options):
     found = readers.read(tmp_path, ReadOptions(check_orientation=False, **options))
     assert found.grid == (5, 5)
     assert np.array_equal(found.views, views)
+
+
+@pytest.mark.parametrize("form", ["cam2024_{:03d}_v3.png", "{:03d}_f28.png"])
+def test_constants_around_the_one_number_that_counts(tmp_path, views, form):
+    for u, v, view in files.each(views):
+        files.write_picture(tmp_path / form.format(5 * u + v), view)
+    found = readers.read(tmp_path, UNCHECKED)
+    assert found.grid == (5, 5)
+    assert np.array_equal(found.views, views)

@@ -1,0 +1,59 @@
+"""How far information reaches into areas that have none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from layered import Plane, Surface, cloud_texture, render
+
+from oaccdepth.estimation.blocks import Wanted, cut_views
+from oaccdepth.evidence.fit import fit
+from oaccdepth.evidence.reach import reach
+from oaccdepth.lightfield import LightField
+from oaccdepth.writers.scenes import with_8_bits
+
+SIDE = 128
+HOLE = slice(24, 104)
+
+
+def looked_at(noise, shade=0.5):
+    """What is left of the information on a textured wall with a plain square of 80 px."""
+    rng = np.random.default_rng(4)
+    texture = cloud_texture(rng, 256, 1.0)
+    texture[48:208, 48:208] = shade
+    scene = render([Surface(Plane(0.0), texture)], (5, 5), (SIDE, SIDE), noise=noise, rng=rng)
+    light_field = with_8_bits(scene.light_field)
+    wanted = Wanted(torch.tensor([-1.0, 1.0]), 1, SIDE, light_field.reference_view)
+    views = cut_views(light_field, wanted, (slice(0, SIDE), slice(0, SIDE)), torch.device("cpu"))
+    disparity, information = fit(views, torch.zeros(SIDE, SIDE))
+    return reach(views, disparity, information).numpy()
+
+
+@pytest.mark.parametrize(
+    ("noise", "shade"), [(0, 0.0), (0, 1.0), (0, 0.5), (1 / 255, 0.5), (2 / 255, 0.5)]
+)
+def test_it_fades_inside_a_plain_area(noise, shade):
+    left = looked_at(noise, shade)
+    outside = np.ones((SIDE, SIDE), bool)
+    outside[HOLE, HOLE] = False
+    assert np.mean(left[outside]) > 0.95
+    middle = left[60:68, 60:68]  # 36 px from the nearest texture
+    assert middle.max() < 0.15
+    assert left[64, 30] > 2 * left[64, 42]  # 6 and 18 px from it
+
+
+def test_half_is_left_after_four_pixels():
+    """The decay itself, from a single informed column."""
+    information = torch.zeros(32, 32)
+    information[:, 0] = 100.0
+    views = cut_views(
+        LightField(np.zeros((3, 3, 32, 32, 1), np.uint8)),
+        Wanted(torch.tensor([0.0]), 1, 32, (1, 1)),
+        (slice(0, 32), slice(0, 32)),
+        torch.device("cpu"),
+    )
+    left = reach(views, torch.zeros(32, 32), information)
+    torch.testing.assert_close(left[16, 2], torch.tensor(1.0))  # 5x5 means: two columns more
+    torch.testing.assert_close(left[16, 6], torch.tensor(0.5))
+    torch.testing.assert_close(left[16, 14], torch.tensor(0.125))
