@@ -51,13 +51,12 @@ def find_arrangement(
     """Find what must be done to the camera axes so that nearer points have larger disparity.
 
     `grey` gives the view so many rows and columns from the centre, or None. `suspect` ("u" or "v")
-    is the axis to reverse if one must be and occlusion does not say which.
+    is the axis to reverse if one must be and occlusion does not say which. `is_sign_known`: names
+    of this kind usually run as ours do; only a clear vote counts against that.
     """
     exchanged, opposed = _find_class(grey, grid)
     wrong = _describe(exchanged, opposed)
     flip_u, flip_v = opposed and suspect == "u", opposed and suspect == "v"
-    if not opposed and is_sign_known:
-        return Finding(Arrangement(exchanged), wrong)
     verdict = _vote(grey, grid, Arrangement(exchanged, flip_u, flip_v), alone=not opposed)
     if verdict == "wrong":
         flip_u, flip_v = not flip_u, not flip_v
@@ -65,7 +64,8 @@ def find_arrangement(
         if 1 in grid:  # there is only one axis to reverse
             is_row = (grid[0] == 1) != exchanged
             flip_u, flip_v = not is_row, is_row
-    return Finding(Arrangement(exchanged, flip_u, flip_v), wrong, verdict == "open")
+    is_open = verdict == "open" and (opposed or not is_sign_known)
+    return Finding(Arrangement(exchanged, flip_u, flip_v), wrong, is_open)
 
 
 def _describe(exchanged: bool, opposed: bool) -> str:

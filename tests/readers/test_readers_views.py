@@ -501,6 +501,16 @@ def test_wrong_axes_are_corrected_and_said(tmp_path, layered, wrong, caplog):
     assert found.notes == (f"{text[0].upper()}{text[1:]}: {done}.",)
 
 
+def test_names_that_usually_run_our_way_are_corrected_by_a_clear_vote(tmp_path, layered):
+    views, truth = layered
+    files.pairs(tmp_path / "a", views[::-1, ::-1], "view_{}_{}.png")
+    found = readers.read(tmp_path / "a")
+    assert files.is_oriented(found.views, truth)
+    assert found.notes == (
+        "Both camera axes run backwards (far things hide near ones): corrected.",
+    )
+
+
 @pytest.mark.parametrize("wrong", [wrong for wrong in TEXTS if wrong[1] != wrong[2]])
 def test_the_way_out_reverses_the_other_axis(tmp_path, layered, wrong):
     """The same motion, near and far exchanged: what the warning offers where it was a guess."""
