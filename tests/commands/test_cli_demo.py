@@ -8,7 +8,7 @@ from oaccdepth.rendering import still_life
 
 
 def test_demo_writes_everything(run, demo, tmp_path, monkeypatch):
-    monkeypatch.setattr(still_life, "demo_scene", lambda: demo)
+    monkeypatch.setattr(still_life, "demo_scene", lambda progress: demo)
     out = tmp_path / "out"
     result = run("demo", "-o", out)
     assert result.exit_code == 0
