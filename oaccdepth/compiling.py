@@ -14,7 +14,7 @@ from typing import Any
 logger = logging.getLogger(__name__)
 
 Loop = Callable[..., Any]
-PARTS = 4  # of the work for each core, because rows differ in what they cost
+PARTS = 4  # of the work for each core, where rows differ in what they cost
 
 
 def compiled(function: Loop) -> Loop:
@@ -86,9 +86,12 @@ def run_in_threads(loop: Loop, calls: Iterable[tuple[Any, ...]]) -> None:
             one.cancel()  # Ctrl-C waits for the calls that run, not for all
 
 
-def run_by_rows(loop: Loop, count: int, *arguments: Any) -> None:
-    """Call a loop over rows, `loop(first, last, *arguments)`, for all rows, on all cores."""
-    parts = min(count, PARTS * _cores())
+def run_by_rows(loop: Loop, count: int, *arguments: Any, parts: int = PARTS) -> None:
+    """Call a loop over rows, `loop(first, last, *arguments)`, for all rows, on all cores.
+
+    In so many parts for each core: one, where all rows cost the same and little.
+    """
+    parts = min(count, parts * _cores())
     ends = [count * part // parts for part in range(parts + 1)]
     run_in_threads(loop, [(a, b, *arguments) for a, b in pairwise(ends)])
 

@@ -304,22 +304,29 @@ def difference(picture, reference, y, x, margin, step, disparity):
 
 
 def means(votes, sectors, least):
-    """Mean of (vote, weight) pairs over all views, and the least over four sectors in a row."""
-    weight = sum(w for _, w in votes)
-    full = sum(v * w for v, w in votes) / weight if weight >= 1e-3 else 0.0
-    halves = []
-    for first in range(8):
-        chosen = [
-            pair for pair, number in zip(votes, sectors, strict=True) if (number - first) % 8 < 4
-        ]
+    """Mean of (vote, weight) pairs: over all views, the least of a half-plane, of an axis.
+
+    A half-plane is four sectors in a row, an axis two opposite ones.
+    """
+
+    def mean(chosen, enough):
         count = sum(w for _, w in chosen)
-        if count >= least:
-            halves.append(sum(v * w for v, w in chosen) / count)
-    return full, min(halves, default=full)
+        return sum(v * w for v, w in chosen) / count if count >= enough else None
+
+    def within(belongs):
+        return [pair for pair, number in zip(votes, sectors, strict=True) if belongs(number)]
+
+    full = mean(votes, 1e-3) or 0.0
+    halves = [mean(within(lambda n, z=z: (n - z) % 8 < 4), least) for z in range(8)]
+    axes = [mean(within(lambda n, z=z: (n - z) % 4 == 0), least) for z in range(4)]
+    half, axis = (
+        min((m for m in found if m is not None), default=full) for found in (halves, axes)
+    )
+    return full, half, axis
 
 
 def evidence_at(pictures, reference, steps, margin, y, x, disparity, gain, weights=None):
-    """Both means of the votes of one pixel at one disparity and gain."""
+    """The three means of the votes of one pixel at one disparity and gain."""
     channels = len(reference)
     votes = []
     for k, (picture, step) in enumerate(zip(pictures, steps, strict=True)):

@@ -12,24 +12,24 @@ from oaccdepth.evidence import aggregation, plain
 from oaccdepth.evidence.views import Views
 
 GAINS = (10.0, 30.0, 100.0)  # a vote is full at a mean colour difference of 1 / gain
-KINDS = 9  # of evidence: two means at three gains, three aggregations
+MEANS = 9  # three at three gains each
+KINDS = MEANS + 3  # of evidence: means, and what is aggregated
 
 
 def sweep(views: Views, levels: Tensor) -> Tensor:
-    """All evidence at levels that come in pairs: (l/2, 18, h, w) uint8, channels last.
+    """All evidence at levels that come in pairs: (l/2, 24, h, w) uint8, channels last.
 
-    Of each kind two levels side by side: the mean vote of all views and the least of a half-plane,
-    at three gains each; and aggregated: all gains, the second, the third.
+    Of each kind two levels side by side: the mean vote of all views, the least of a half-plane and
+    the least of an axis, at three gains each; and three costs (`plain.mix`), aggregated.
     """
     h, w = views.size
     count = len(levels)
     volume = torch.zeros(count // 2, h, w, 2 * KINDS, dtype=torch.uint8, device=levels.device)
     gather = fused_sweep if levels.device.type == "cpu" else plain_sweep
     costs = gather(views, levels, volume)
-    mean = (costs.sum(0, dtype=torch.int32) // len(costs)).to(torch.uint8)
-    for number, cost in enumerate((mean, costs[1], costs[2])):
+    for number, cost in enumerate(costs, MEANS):
         found = aggregate(cost, views.reference)  # (h, w, l)
-        volume[..., 12 + 2 * number : 14 + 2 * number] = found.view(h, w, -1, 2).movedim(2, 0)
+        volume[..., 2 * number : 2 * number + 2] = found.view(h, w, -1, 2).movedim(2, 0)
     return volume.permute(0, 3, 1, 2)
 
 
@@ -57,13 +57,13 @@ def look(
     squarings: int,
     gains: Sequence[float] = GAINS,
 ) -> Tensor:
-    """Votes at candidates (n, h, w) [px], weighted by the masks of a base: (n*6 + 1, h, w)."""
+    """Votes at candidates (n, h, w) [px], weighted by the masks of a base: (n*9 + 1, h, w)."""
     if base.device.type != "cpu":
         return plain.look(views, candidates, base, squarings, gains)
     from oaccdepth.evidence import kernels
 
     n, h, w = candidates.shape
-    out = torch.empty(h, w, 6 * n + 1)
+    out = torch.empty(h, w, MEANS * n + 1)
     run_by_rows(
         kernels.look,
         h,
@@ -84,10 +84,10 @@ def look(
 
 
 def plain_sweep(views: Views, levels: Tensor, volume: Tensor) -> Tensor:
-    """Fill in the votes (l/2, h, w, 18); the mixed costs (g, h, w, l) uint8."""
+    """Fill in the votes (l/2, h, w, 24); the costs to aggregate (3, h, w, l) uint8."""
     votes, costs = plain.sweep(views, levels, GAINS)
-    pairs = votes.view(-1, 2, *votes.shape[1:]).permute(0, 3, 4, 2, 1)  # (l/2, h, w, 6, 2)
-    volume[..., :12] = pairs.flatten(3)
+    pairs = votes.view(-1, 2, *votes.shape[1:]).permute(0, 3, 4, 2, 1)  # (l/2, h, w, 9, 2)
+    volume[..., : 2 * MEANS] = pairs.flatten(3)
     return costs
 
 
@@ -96,7 +96,7 @@ def fused_sweep(views: Views, levels: Tensor, volume: Tensor) -> Tensor:
     from oaccdepth.evidence import kernels
 
     h, w = views.size
-    costs = torch.empty(len(GAINS), h, w, len(levels), dtype=torch.uint8)
+    costs = torch.empty(3, h, w, len(levels), dtype=torch.uint8)
     run_by_rows(
         kernels.sweep,
         h,

@@ -14,6 +14,7 @@ F = np.float32
 U8 = np.uint8
 U16 = np.uint16
 ZERO, ONE, HALF, FULL = F(0), F(1), F(0.5), F(255)
+THIRD, NINTH = F(85), F(255 / 9)  # of a full vote
 PRESENT = F(4)  # summed colour differences from here on come from a sample that is not there
 ROUNDING = F(1e-3)  # px: a shift so near a whole number is one
 BEYOND = 30000  # cost of a level that does not exist
@@ -64,33 +65,65 @@ def _difference(pictures, reference, y, sy, sx, margin, r):  # type: ignore[no-u
 
 
 @compiled
-def _means(votes, count, least, full, half):  # type: ignore[no-untyped-def]
-    """Mean over all sectors, and the least mean over a half-plane of them, for every gain."""
-    gains, _, width = votes.shape
-    share = np.empty((9, width), F)
+def _shares(count, least, share):  # type: ignore[no-untyped-def]
+    """One over the samples of every half-plane, every axis and all: share (13, w); 0 for too few."""
+    width = count.shape[1]
     for h in range(8):
         c0, c1, c2, c3 = count[h], count[(h + 1) & 7], count[(h + 2) & 7], count[(h + 3) & 7]
         for x in range(width):
             q = c0[x] + c1[x] + c2[x] + c3[x]
             share[h, x] = ONE / q if q >= least else ZERO
+    for h in range(4):
+        c0, c1 = count[h], count[h + 4]
+        for x in range(width):
+            q = c0[x] + c1[x]
+            share[8 + h, x] = ONE / q if q >= least else ZERO
     for x in range(width):
         q = count[0, x] + count[1, x] + count[2, x] + count[3, x]
         q += count[4, x] + count[5, x] + count[6, x] + count[7, x]
-        share[8, x] = ONE / q if q >= F(1e-3) else ZERO
+        share[12, x] = ONE / q if q >= F(1e-3) else ZERO
+
+
+@compiled
+def _means(votes, count, least, share, full, half, axis):  # type: ignore[no-untyped-def]
+    """Means (gains, w): over all sectors, the least of a half-plane, the least of an axis."""
+    gains, _, width = votes.shape
+    _shares(count, least, share)
     for g in range(gains):
-        v = votes[g]
+        v, f, p, q = votes[g], full[g], half[g], axis[g]
         for x in range(width):
             s = v[0, x] + v[1, x] + v[2, x] + v[3, x] + v[4, x] + v[5, x] + v[6, x] + v[7, x]
-            full[g, x] = s * share[8, x]
-            half[g, x] = F(2)
+            f[x] = s * share[12, x]
+            p[x] = F(2)
+            q[x] = F(2)
         for h in range(8):
             v0, v1, v2, v3 = v[h], v[(h + 1) & 7], v[(h + 2) & 7], v[(h + 3) & 7]
             k = share[h]
             for x in range(width):
                 s = (v0[x] + v1[x] + v2[x] + v3[x]) * k[x]
-                half[g, x] = min(half[g, x], s if k[x] > ZERO else F(2))
+                p[x] = min(p[x], s if k[x] > ZERO else F(2))
+        for h in range(4):
+            v0, v1, k = v[h], v[h + 4], share[8 + h]
+            for x in range(width):
+                s = (v0[x] + v1[x]) * k[x]
+                q[x] = min(q[x], s if k[x] > ZERO else F(2))
         for x in range(width):
-            half[g, x] = full[g, x] if half[g, x] > F(1.5) else half[g, x]
+            p[x] = f[x] if p[x] > F(1.5) else p[x]
+            q[x] = f[x] if q[x] > F(1.5) else q[x]
+
+
+@compiled
+def _mix(full, half, axis, cost):  # type: ignore[no-untyped-def]
+    """Costs (3, w) of one row at one level, see `plain.mix`."""
+    for x in range(full.shape[1]):
+        every, behind = ZERO, ZERO
+        for g in range(3):
+            faint = full[g, x] + half[g, x] + axis[g, x]
+            every += faint
+            behind += min(half[g, x], axis[g, x])
+        cost[0, x] = U8(every * NINTH + HALF)
+        cost[1, x] = U8(behind * THIRD + HALF)
+        cost[2, x] = U8(faint * THIRD + HALF)
 
 
 @compiled
@@ -135,18 +168,18 @@ def sweep(  # type: ignore[no-untyped-def]
     volume,
     costs,
 ):
-    """Votes at every level: volume (l/2, h, w, >= 4*gains) and their mixed means (gains, h, w, l).
+    """Votes at every level: volume (l/2, h, w, >= 18), and three costs of them (3, h, w, l).
 
-    In the volume's last axis: mean over all views, then least mean over a half-plane, each for
-    every gain, and of that for two levels side by side.
+    In the volume's last axis: mean over all views, least mean over a half-plane, least mean over
+    an axis, each for every gain, and of that for two levels side by side.
     """
     count_views, count_levels = len(pictures), len(levels)
     width = reference.shape[2]
     for y in range(start, stop):
         votes = np.empty((3, 8, width), F)
         count = np.empty((8, width), F)
-        full, half = np.empty((3, width), F), np.empty((3, width), F)
-        r = np.empty(width, F)
+        full, half, axis = np.empty((3, width), F), np.empty((3, width), F), np.empty((3, width), F)
+        share, r = np.empty((13, width), F), np.empty(width, F)
         for level in range(count_levels):
             d = levels[level]
             votes[:] = ZERO
@@ -162,14 +195,15 @@ def sweep(  # type: ignore[no-untyped-def]
                 here = slice(first, last)
                 v0, v1, v2 = votes[0, z, here], votes[1, z, here], votes[2, z, here]
                 _count(r[:n], gains, count[z, here], v0, v1, v2)
-            _means(votes, count, least, full, half)
+            _means(votes, count, least, share, full, half, axis)
             out, side = volume[level >> 1, y], level & 1
             for g in range(3):
-                f, h, cost = full[g], half[g], costs[g, y]
+                f, h, a = full[g], half[g], axis[g]
                 for x in range(width):
                     out[x, 2 * g + side] = U8(f[x] * FULL + HALF)
                     out[x, 6 + 2 * g + side] = U8(h[x] * FULL + HALF)
-                    cost[x, level] = U8((f[x] + h[x]) * (HALF * FULL) + HALF)
+                    out[x, 12 + 2 * g + side] = U8(a[x] * FULL + HALF)
+            _mix(full, half, axis, costs[:, y, :, level])
 
 
 @compiled
@@ -298,17 +332,19 @@ def look(  # type: ignore[no-untyped-def]
 ):
     """Votes at candidates (n, h, w), weighted by the masks of a base disparity (h, w).
 
-    Into out (h, w, n * 6 + 1): for each candidate the mean over all views, then the least over a
-    half-plane, each for every gain; last the mean mask. Eq. 5 to 8, gathered by sector.
+    Into out (h, w, n * 9 + 1): for each candidate the mean over all views, the least over a
+    half-plane and the least over an axis, each for every gain; last the mean mask. Eq. 5 to 8,
+    gathered by sector.
     """
     n, count_views = len(candidates), len(pictures)
     w = base.shape[1]
     for y in range(start, stop):
         mask, share, r = np.empty((count_views, w), F), np.empty(w, F), np.empty(w, F)
         votes, count = np.empty((3, 8, w), F), np.empty((8, w), F)
-        full, half = np.empty((3, w), F), np.empty((3, w), F)
+        full, half, axis = np.empty((3, w), F), np.empty((3, w), F), np.empty((3, w), F)
+        shares = np.empty((13, w), F)
         _masks(pictures, width, reference, y, steps, margin, base[y], squarings, mask, share)
-        out[y, :, 6 * n] = share
+        out[y, :, 9 * n] = share
         for i in range(n):
             votes[:] = ZERO
             count[:] = ZERO
@@ -318,11 +354,12 @@ def look(  # type: ignore[no-untyped-def]
                 _differences_at(pictures[k], width, reference, y, su, sv, margin, here, r)
                 z = sectors[k]
                 _vote(r, mask[k], gains, count[z], votes[:, z])
-            _means(votes, count, least, full, half)
+            _means(votes, count, least, shares, full, half, axis)
             for g in range(3):
                 for x in range(w):
-                    out[y, x, 6 * i + g] = full[g, x]
-                    out[y, x, 6 * i + 3 + g] = half[g, x]
+                    out[y, x, 9 * i + g] = full[g, x]
+                    out[y, x, 9 * i + 3 + g] = half[g, x]
+                    out[y, x, 9 * i + 6 + g] = axis[g, x]
 
 
 @compiled

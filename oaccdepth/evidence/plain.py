@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from oaccdepth.evidence.views import HALF_PLANE, SECTORS, Views
+from oaccdepth.evidence.views import AXES, HALF_PLANES, SECTORS, Views
 
 PRESENT = 4.0  # summed colour differences from here on come from a sample that is not there
 MISFIT = 0.25  # px
@@ -55,18 +55,28 @@ def _pick(flat: Tensor, index: Tensor, h: int, w: int) -> Tensor:
     return flat.gather(2, index.expand(-1, channels, -1)).view(-1, channels, h, w)
 
 
-def average(votes: Tensor, weight: Tensor, views: Views) -> tuple[Tensor, Tensor]:
-    """Mean of votes (g, k, h, w) over all views, and the least of a half-plane: (g, h, w) each."""
+def average(votes: Tensor, weight: Tensor, views: Views) -> tuple[Tensor, Tensor, Tensor]:
+    """Means of votes (g, k, h, w): over all views, the least of a half-plane, of an axis: (g, h, w).
+
+    At an edge half of the views see what the reference sees; in a narrow gap only those along it.
+    """
     belongs = F.one_hot(views.sectors, SECTORS).to(votes)  # (k, z)
     total = torch.einsum("gkhw,kz->gzhw", votes * weight, belongs)
     count = torch.einsum("khw,kz->zhw", weight, belongs)
-    windows = torch.stack([torch.arange(z, z + HALF_PLANE) % SECTORS for z in range(SECTORS)])
-    half_count = count[windows].sum(1)
-    half = total[:, windows].sum(2) / half_count.clamp(min=1e-6)
-    half = torch.where(half_count >= views.least_views, half, 2.0).amin(1)
     everything = count.sum(0)
     full = torch.where(everything >= 1e-3, total.sum(1) / everything.clamp(min=1e-3), 0.0)
-    return full, torch.where(half > 1.5, full, half)
+    half, axis = (
+        torch.where(least > 1.5, full, least)
+        for least in (_least(total, count, s, views.least_views) for s in (HALF_PLANES, AXES))
+    )
+    return full, half, axis
+
+
+def _least(total: Tensor, count: Tensor, sets: Tensor, least_views: float) -> Tensor:
+    """Least mean over sets of sectors (s, n) that have enough samples, else 2: (g, h, w)."""
+    there = count[sets].sum(1)
+    mean = total[:, sets].sum(2) / there.clamp(min=1e-6)
+    return torch.where(there >= least_views, mean, 2.0).amin(1)
 
 
 def vote(difference: Tensor, gains: Sequence[float], channels: int) -> Tensor:
@@ -75,17 +85,26 @@ def vote(difference: Tensor, gains: Sequence[float], channels: int) -> Tensor:
 
 
 def sweep(views: Views, levels: Tensor, gains: Sequence[float]) -> tuple[Tensor, Tensor]:
-    """Votes at every level: (l, 2*gains, h, w) uint8, and their mixed means (gains, h, w, l)."""
+    """Votes at every level: (l, 3*gains, h, w) uint8, and three costs of them (3, h, w, l)."""
     channels = len(views.reference)
     found = []
     for level in levels:
         difference = differences(views, level)
         present = (difference < PRESENT).to(difference)
         found.append(torch.cat(average(vote(difference, gains, channels), present, views)))
-    votes = torch.stack(found)  # (l, 2*gains, h, w)
-    full, half = votes.chunk(2, 1)
-    mixed = ((full + half) / 2).permute(1, 2, 3, 0)
-    return as_bytes(votes), as_bytes(mixed)
+    votes = torch.stack(found)  # (l, 3*gains, h, w)
+    return as_bytes(votes), as_bytes(mix(votes).permute(1, 2, 3, 0))
+
+
+def mix(votes: Tensor) -> Tensor:
+    """The costs that are aggregated, of votes (l, 3*gains, h, w): (l, 3, h, w).
+
+    All votes alike; those that look past an occluder, at an edge or in a gap; those that hear faint
+    texture.
+    """
+    full, half, axis = votes.chunk(3, 1)
+    every = (full + half + axis) / 3
+    return torch.stack([every.mean(1), torch.minimum(half, axis).mean(1), every[:, -1]], 1)
 
 
 def as_bytes(votes: Tensor) -> Tensor:
@@ -112,7 +131,7 @@ def masks_at(
 def look(
     views: Views, candidates: Tensor, base: Tensor, squarings: int, gains: Sequence[float]
 ) -> Tensor:
-    """Votes at candidates (n, h, w), weighted by the masks of a base disparity: (n*2*g + 1, h, w).
+    """Votes at candidates (n, h, w), weighted by the masks of a base disparity: (n*3*g + 1, h, w).
 
     The last channel is the mean mask.
     """

@@ -16,50 +16,50 @@ SMALLEST = F(1e-20)
 
 
 @compiled
-def _bend(x, across, down, y, along_x, along_y):  # type: ignore[no-untyped-def]
-    """Weighted second differences of one row, along it and across rows; 0 at the ends."""
-    height, width = x.shape
+def _bend_across(x, across, y, bent):  # type: ignore[no-untyped-def]
+    """Weighted second differences along a row; 0 at its ends."""
+    width = x.shape[1]
     row = x[y]
-    along_x[0] = F(0)
-    along_x[width - 1] = F(0)
+    bent[0] = F(0)
+    bent[width - 1] = F(0)
     for i in range(1, width - 1):
-        along_x[i] = across[y, i] * (row[i - 1] - TWO * row[i] + row[i + 1])
-    if y == 0 or y == height - 1:
-        along_y[:] = F(0)
-        return
-    above, below = x[y - 1], x[y + 1]
-    for i in range(width):
-        along_y[i] = down[y, i] * (above[i] - TWO * row[i] + below[i])
+        bent[i] = across[y, i] * (row[i - 1] - TWO * row[i] + row[i + 1])
 
 
 @compiled
-def _apply(x, firmness, bent_x, bent_y, y, out):  # type: ignore[no-untyped-def]
-    """One row of the system's matrix times x; its product with x."""
+def _bend_down(x, down, y, bent):  # type: ignore[no-untyped-def]
+    """Weighted second differences of a row and those above and below; 0 at the frame."""
     height, width = x.shape
-    row, bx, by = x[y], bent_x[y], bent_y[y]
-    above = bent_y[max(y - 1, 0)]
-    below = bent_y[min(y + 1, height - 1)]
-    product = F(0)
+    if y <= 0 or y >= height - 1:
+        bent[:] = F(0)
+        return
+    above, row, below = x[y - 1], x[y], x[y + 1]
     for i in range(width):
-        value = firmness[y, i] * row[i] - TWO * (bx[i] + by[i]) + above[i] + below[i]
-        value += (bx[i - 1] if i > 0 else F(0)) + (bx[i + 1] if i < width - 1 else F(0))
-        out[i] = value
-        product += value * row[i]
-    return product
+        bent[i] = down[y, i] * (above[i] - TWO * row[i] + below[i])
 
 
 @compiled
-def bend(start, stop, x, across, down, bent_x, bent_y):  # type: ignore[no-untyped-def]
-    """Weighted second differences of rows."""
-    for y in range(start, stop):
-        _bend(x, across, down, y, bent_x[y], bent_y[y])
-
-
-@compiled
-def multiply(start, stop, x, firmness, bent_x, bent_y, out, products):  # type: ignore[no-untyped-def]
+def multiply(start, stop, x, firmness, across, down, out, products):  # type: ignore[no-untyped-def]
     """Rows of the system's matrix times x, and for each row the product with x."""
+    width = x.shape[1]
+    bx = np.empty(width, F)
+    above, by, below = np.empty(width, F), np.empty(width, F), np.empty(width, F)
+    _bend_down(x, down, start - 1, above)
+    _bend_down(x, down, start, by)
     for y in range(start, stop):
-        products[y] = _apply(x, firmness, bent_x, bent_y, y, out[y])
+        _bend_across(x, across, y, bx)
+        _bend_down(x, down, y + 1, below)
+        row, image = x[y], out[y]
+        for i in range(width):
+            image[i] = firmness[y, i] * row[i] - TWO * (bx[i] + by[i]) + above[i] + below[i]
+        for i in range(1, width):
+            image[i] += bx[i - 1]
+            image[i - 1] += bx[i]
+        product = F(0)
+        for i in range(width):
+            product += image[i] * row[i]
+        products[y] = product
+        above, by, below = by, below, above
 
 
 @compiled
@@ -91,7 +91,7 @@ def solve(arrays: Sequence[Array], steps: int) -> Array:
     """
     start, target, firmness, across, down = arrays
     x = start.copy()
-    bent_x, bent_y, image = np.empty_like(x), np.empty_like(x), np.empty_like(x)
+    image = np.empty_like(x)
     sums = np.empty(len(x), F)
     diagonal = firmness + FOUR * (across + down)
     diagonal[:, :-1] += across[:, 1:]
@@ -100,20 +100,18 @@ def solve(arrays: Sequence[Array], steps: int) -> Array:
     diagonal[1:] += down[:-1]
     rows = len(x)
 
-    def apply(values: Array) -> None:
-        run_by_rows(bend, rows, values, across, down, bent_x, bent_y)
-        run_by_rows(multiply, rows, values, firmness, bent_x, bent_y, image, sums)
-
-    apply(x)
+    matrix = (firmness, across, down)
+    run_by_rows(multiply, rows, x, *matrix, image, sums, parts=1)
     residual = firmness * target - image
     direction = np.asarray(residual / diagonal, dtype=F)
     energy = float((residual * direction).sum(dtype=np.float64))
     for _ in range(steps):
-        apply(direction)
+        run_by_rows(multiply, rows, direction, *matrix, image, sums, parts=1)
         length = energy / max(float(sums.sum(dtype=np.float64)), float(SMALLEST))
-        run_by_rows(advance, rows, F(length), x, residual, direction, image, diagonal, sums)
+        moved = (F(length), x, residual, direction, image, diagonal, sums)
+        run_by_rows(advance, rows, *moved, parts=1)
         after = float(sums.sum(dtype=np.float64))
         share = F(after / max(energy, float(SMALLEST)))
-        run_by_rows(redirect, rows, share, residual, direction, diagonal)
+        run_by_rows(redirect, rows, share, residual, direction, diagonal, parts=1)
         energy = after
     return x

@@ -13,8 +13,10 @@ from torch import Tensor
 
 ABSENT = 1e6  # stands where there is no picture; pictures are in [0, 1]
 SECTORS = 8  # of 45 degrees, the first around the camera row to the left
-HALF_PLANE = 4  # sectors in a row that an occluding edge leaves open
-LEAST_SHARE = 0.1  # of all views, which a half-plane must have to be heard
+# sectors in a row that an occluding edge leaves open (8, 4), and opposite ones, which a gap does
+HALF_PLANES = (torch.arange(SECTORS)[:, None] + torch.arange(SECTORS // 2)) % SECTORS
+AXES = torch.arange(SECTORS // 2)[:, None] + torch.tensor([0, SECTORS // 2])
+LEAST_SHARE = 0.1  # of all views, which a half-plane or an axis must have to be heard
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +38,7 @@ class Views:
 
     @property
     def least_views(self) -> float:
-        """How many views a half-plane needs to be heard."""
+        """How many views a half-plane or an axis needs to be heard."""
         return max(1.0, LEAST_SHARE * len(self.pictures))
 
     @property

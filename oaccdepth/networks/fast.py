@@ -26,6 +26,7 @@ from oaccdepth.networks.paper import LEAK
 
 ALIGNMENT = 8  # the hourglass halves the picture three times
 SUB_LEVELS = 2  # levels side by side in the channels of one
+PRIOR = slice(2 * evidence.MEANS, 2 * evidence.MEANS + 2)  # channels: all votes, aggregated
 WINDOW = 3  # levels to either side of the best one that an answer is the mean of
 OFFSETS = 7  # candidates around the last answer
 EXTRA = 2  # and the farthest and the nearest surface nearby
@@ -60,7 +61,7 @@ class FastConfig:
     refine_channels: tuple[int, int, int] = (48, 64, 96)  # full, half, quarter resolution
     level_step: float = 0.25  # px between levels of the first pass
     refine_steps: tuple[float, ...] = (0.1, 0.06)  # px between candidates of later passes
-    refine_views: int = 40  # that later passes look at
+    refine_views: int = 28  # that later passes look at
     squarings: int = 3  # of the mask, Eq. 8: q = 2 ** squarings; -1: no masks
     iterations: int = 2
     # what makes a probability of the signs of a good answer: their weights, and an offset
@@ -122,7 +123,7 @@ class FastNet(nn.Module):
         is all that a step returns.
         """
         run = in_tiles or (lambda step, *maps: step(*maps))
-        volume = self.sweep(views, levels)[None]  # (1, l/2, 18, h, w) uint8
+        volume = self.sweep(views, levels)[None]  # (1, l/2, 24, h, w) uint8
         picture = colour(views.reference)[None]
         answer = Answer(*run(partial(self.first_pass, levels=levels), volume, picture))
         memory = Memory(levels, answer.logits, picture)
@@ -140,7 +141,7 @@ class FastNet(nn.Module):
             yield self.polish(chosen, answer, 2) if number == further - 1 else answer
 
     def sweep(self, views: Views, levels: Tensor) -> Tensor:
-        """Evidence at all levels (l/2, 18, h, w) uint8."""
+        """Evidence at all levels (l/2, 24, h, w) uint8."""
         return evidence.sweep(views, levels)
 
     @torch.no_grad()
@@ -152,7 +153,7 @@ class FastNet(nn.Module):
         return replace(answer, disparity=disparity[None], information=information, reach=far)
 
     def first_pass(self, volume: Tensor, picture: Tensor, levels: Tensor) -> tuple[Tensor, ...]:
-        """Evidence (b, l/2, 18, h, w) uint8 to the fields of an Answer."""
+        """Evidence (b, l/2, 24, h, w) uint8 to the fields of an Answer."""
         pairs = volume.shape[1]
         own = self.context(picture)
         strips = cut_strips(volume.shape[-2], STRIP if not self.training else volume.shape[-2])
@@ -162,17 +163,20 @@ class FastNet(nn.Module):
         ]
         half = torch.cat(parts, -2)
         half = self.hourglass.mix_levels(half, pairs)
-        change = [
-            self.hourglass.enlarge(
-                self.begin(volume, own, wide), half[..., wide.start // 2 : wide.stop // 2, :]
-            )[..., rows.start - wide.start : rows.stop - wide.start, :]
-            for rows, wide in strips
-        ]
-        prior = volume[:, :, 12:14].to(picture.dtype) / 255  # aggregated over all gains
-        found = by_level(torch.cat(change, -2), pairs).float()  # (b, l/2, 2, h, w)
-        logits = (found - self.beta * prior).flatten(1, 2)  # (b, l, h, w)
-        disparity, spread = windowed_mean(logits, levels)
-        best = torch.softmax(logits, 1).amax(1)
+        fields = []
+        for rows, wide in strips:
+            below = half[..., wide.start // 2 : wide.stop // 2, :]
+            found = self.hourglass.enlarge(self.begin(volume, own, wide), below)
+            kept = slice(rows.start - wide.start, rows.stop - wide.start)
+            change = by_level(found[..., kept, :], pairs)
+            fields.append(self.answer(change, volume[:, :, PRIOR, rows], levels))
+        return tuple(torch.cat(parts, -2) for parts in zip(*fields, strict=True))
+
+    def answer(self, change: Tensor, aggregated: Tensor, levels: Tensor) -> tuple[Tensor, ...]:
+        """What the hourglass adds to the aggregated evidence (b, l/2, 2, h, w), to an Answer."""
+        prior = aggregated.to(torch.float32) / 255
+        logits = (change.float() - self.beta * prior).flatten(1, 2)  # (b, l, h, w)
+        disparity, spread, best = windowed_mean(logits, levels)
         about = torch.stack([best, spread, prior.flatten(1, 2).mean(1)], 1).detach()
         return disparity, spread, logits, self.certain(about)[:, 0]
 
@@ -213,14 +217,14 @@ class Refinement(nn.Module):
         super().__init__()
         count = OFFSETS + EXTRA
         known = count + EXTRA + len(PLACE_RADII) + 2 + 3  # see `describe`
-        self.net = UNet(6 * count + 1 + known, channels, count + 1)
+        self.net = UNet(evidence.MEANS * count + 1 + known, channels, count + 1)
         self.beta = nn.Parameter(torch.tensor(12.0))
 
     def forward(self, seen: Tensor, known: Tensor, candidates: Tensor) -> tuple[Tensor, ...]:
         """Evidence, what is known, and the candidates (b, n, h, w), to the fields of an Answer."""
         count = OFFSETS + EXTRA
         found = self.net(torch.cat([seen, known], 1).contiguous(memory_format=torch.channels_last))
-        votes = seen[:, : 6 * count].reshape(len(seen), count, 6, *seen.shape[2:]).mean(2)
+        votes = seen[:, :-1].unflatten(1, (count, evidence.MEANS)).mean(2)
         prior = F.avg_pool2d(votes, 3, 1, 1, count_include_pad=False)
         logits = found[:, :count].float() - self.beta * prior
         disparity, spread = decide(logits, candidates)
@@ -266,8 +270,8 @@ def colour(reference: Tensor) -> Tensor:
     return torch.where(reference > 1, 0.0, reference).expand(3, -1, -1)
 
 
-def windowed_mean(logits: Tensor, levels: Tensor) -> tuple[Tensor, Tensor]:
-    """Disparity and spread (b, h, w): mean over the best level and those near it.
+def windowed_mean(logits: Tensor, levels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Disparity, spread and the best level's share (b, h, w): mean over that level and those near.
 
     Between two surfaces the mean of both is on neither.
     """
@@ -278,7 +282,7 @@ def windowed_mean(logits: Tensor, levels: Tensor) -> tuple[Tensor, Tensor]:
     mean = (near * places).sum(1)
     p = torch.softmax(logits, 1).detach()
     spread = (p * (places - mean.detach()[:, None]).abs()).sum(1)
-    return mean, spread
+    return mean, spread, p.amax(1)
 
 
 @torch.no_grad()

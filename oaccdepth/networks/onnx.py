@@ -37,7 +37,7 @@ class FirstPass(nn.Module):
         self.network = network
 
     def forward(self, volume: Tensor, picture: Tensor, levels: Tensor) -> tuple[Tensor, ...]:
-        """(1, l/2, 18, h, w) uint8, (1, 3, h, w) and (l) [px] to the fields of an Answer."""
+        """(1, l/2, 24, h, w) uint8, (1, 3, h, w) and (l) [px] to the fields of an Answer."""
         return self.network.first_pass(volume, picture, levels)
 
 

@@ -27,7 +27,7 @@ LIFE = 96  # steps that a variant is kept for
 class PatchBatch:
     """Patches of one step."""
 
-    volume: Tensor  # (b, l/2, 18, h, w) uint8
+    volume: Tensor  # (b, l/2, 24, h, w) uint8
     levels: Tensor  # (b, l) [px]
     truth: Tensor  # (b, h, w) [px]
     valid: Tensor  # (b, h, w) bool

@@ -35,7 +35,7 @@ class Variant:
     """A piece of a scene, as the network sees it."""
 
     views: Views  # those that later passes look at
-    volume: Tensor  # (l/2, 18, h, w) uint8
+    volume: Tensor  # (l/2, 24, h, w) uint8
     levels: Tensor  # (l) [px]
     truth: Tensor  # (h, w) [px]
     valid: Tensor  # (h, w) bool

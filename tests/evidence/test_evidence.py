@@ -90,17 +90,18 @@ def arrays(views):
 
 
 def test_a_sweep(views):
-    fused, plainly = (torch.zeros(len(LEVELS) // 2, *SIZE, 18, dtype=torch.uint8) for _ in range(2))
+    fused, plainly = (torch.zeros(len(LEVELS) // 2, *SIZE, 24, dtype=torch.uint8) for _ in range(2))
     costs = evidence.fused_sweep(views, LEVELS, fused)
     assert (costs.int() - evidence.plain_sweep(views, LEVELS, plainly).int()).abs().max() <= 1
     assert (fused.int() - plainly.int()).abs().max() <= 1
     for (y, x), (number, level) in itertools.product(pixels(), enumerate(LEVELS.tolist())):
-        for g, gain in enumerate(evidence.GAINS):
-            full, half = reference.evidence_at(*arrays(views), y, x, level, gain)
-            found = fused[number // 2, y, x].view(9, 2)[:, number % 2]
-            expected = [255 * full, 255 * half]
-            assert [int(found[g]), int(found[3 + g])] == pytest.approx(expected, abs=0.51)
-            assert int(costs[g, y, x, number]) == pytest.approx(sum(expected) / 2, abs=0.51)
+        found = fused[number // 2, y, x].view(12, 2)[:, number % 2]
+        expected = 255 * np.array(
+            [reference.evidence_at(*arrays(views), y, x, level, gain) for gain in evidence.GAINS]
+        )  # (gains, means)
+        assert found[:9].view(3, 3).T.tolist() == pytest.approx(expected, abs=0.51)
+        cost = [expected.mean(), expected[:, 1:].min(1).mean(), expected[2].mean()]
+        assert costs[:, y, x, number].tolist() == pytest.approx(cost, abs=0.51)
 
 
 @pytest.mark.parametrize(("squarings", "q"), [(3, 8), (-1, 0)], ids=["masks", "no masks"])
@@ -113,11 +114,11 @@ def test_a_closer_look(views, squarings, q):
     torch.testing.assert_close(fused, plainly, atol=1e-3, rtol=0)
     for y, x in pixels():
         masks, share = reference.masks_at(*arrays(views), y, x, float(base[y, x]), q)
-        assert float(fused[18, y, x]) == pytest.approx(share, abs=1e-4)
+        assert float(fused[27, y, x]) == pytest.approx(share, abs=1e-4)
         for n, (g, gain) in itertools.product(range(3), enumerate(evidence.GAINS)):
             at = float(candidates[n, y, x])
             expected = reference.evidence_at(*arrays(views), y, x, at, gain, masks)
-            found = [float(fused[6 * n + g, y, x]), float(fused[6 * n + 3 + g, y, x])]
+            found = fused[9 * n + g : 9 * n + 9 : 3, y, x].tolist()
             assert found == pytest.approx(expected, abs=1e-3)
 
 
@@ -128,10 +129,10 @@ def test_votes_of_what_matches_are_none():
     pictures = torch.stack([torch.roll(picture, 2 * step, 2) for step in shifts])
     steps = torch.tensor([(0, step) for step in shifts], dtype=torch.float32)
     volume = evidence.sweep(Views(pictures, picture, steps), torch.tensor([1.0, 2.0, 3.0, 4.0]))
-    inner = volume[..., 8:-8].view(2, 9, 2, 20, 24)
+    inner = volume[..., 8:-8].view(2, 12, 2, 20, 24)
     assert (inner[0, :, 1] == 0).all()  # level 2.0
-    assert (inner[0, :6, 0].float().mean((1, 2)) > 60).all()
-    assert (inner[1, 6:] > 0).float().mean() > 0.9  # aggregated: what exceeds the best
+    assert (inner[0, :9, 0].float().mean((1, 2)) > 60).all()
+    assert (inner[1, 9:] > 0).float().mean() > 0.9  # aggregated: what exceeds the best
 
 
 def test_where_nothing_is_there_nothing_is_said():
@@ -147,6 +148,18 @@ def test_an_occluder_on_one_side_leaves_the_other_half_plane():
     pictures = torch.full((8, 1, 6, 6), 0.5)
     pictures[steps[:, 1] > 0] = 1.0
     volume = evidence.sweep(Views(pictures, torch.full((1, 6, 6), 0.5), steps), LEVELS[2:4])
-    found = volume.view(1, 9, 2, 6, 6)[0, :, 0, 2, 2]  # at disparity 0
+    found = volume.view(1, 12, 2, 6, 6)[0, :, 0, 2, 2]  # at disparity 0
     assert found[:3].tolist() == [96, 96, 96]  # 3 of 8 views
     assert found[3:6].tolist() == [0, 0, 0]
+
+
+def test_a_narrow_gap_leaves_an_axis():
+    """The views to both sides see something else; those above and below still see the same."""
+    steps = torch.tensor(grid(3, 3), dtype=torch.float32)
+    pictures = torch.full((8, 1, 6, 6), 0.5)
+    pictures[steps[:, 1] != 0] = 1.0
+    volume = evidence.sweep(Views(pictures, torch.full((1, 6, 6), 0.5), steps), LEVELS[2:4])
+    found = volume.view(1, 12, 2, 6, 6)[0, :, 0, 2, 2]  # at disparity 0
+    assert found[:3].tolist() == [191, 191, 191]  # 6 of 8 views
+    assert found[3:6].tolist() == [191, 191, 191]  # 3 of 4
+    assert found[6:9].tolist() == [0, 0, 0]

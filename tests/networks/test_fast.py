@@ -103,7 +103,7 @@ def test_steps_between_candidates_shrink(untrained):
 
 @pytest.mark.parametrize("num_levels", [4, 10, 60])
 def test_any_number_of_levels(random, num_levels):
-    volume = torch.randint(256, (2, num_levels // 2, 18, 8, 16), dtype=torch.uint8)
+    volume = torch.randint(256, (2, num_levels // 2, 24, 8, 16), dtype=torch.uint8)
     levels = torch.arange(num_levels) * 0.25 + 3
     with torch.no_grad():
         answer = Answer(*random.first_pass(volume, torch.rand(2, 3, 8, 16), levels))
@@ -114,8 +114,8 @@ def test_any_number_of_levels(random, num_levels):
 def test_levels_are_treated_alike(random):
     """What is learnt at one disparity serves all: shifted evidence, shifted answer."""
     torch.manual_seed(0)
-    volume = torch.full((1, 24, 18, 8, 8), 255, dtype=torch.uint8)
-    volume[:, 10:12] = torch.randint(100, (1, 2, 18, 8, 8), dtype=torch.uint8)
+    volume = torch.full((1, 24, 24, 8, 8), 255, dtype=torch.uint8)
+    volume[:, 10:12] = torch.randint(100, (1, 2, 24, 8, 8), dtype=torch.uint8)
     picture = torch.rand(1, 3, 8, 8)
     levels = torch.arange(48) * 0.25
     with torch.no_grad():
@@ -128,7 +128,7 @@ def test_tiles_change_nothing(random):
     """A step sees no further than the margin of a tile."""
     size = (16, 272)
     torch.manual_seed(0)
-    volume = torch.randint(256, (1, 3, 18, *size), dtype=torch.uint8)
+    volume = torch.randint(256, (1, 3, 24, *size), dtype=torch.uint8)
     picture = torch.rand(1, 3, *size)
     levels = torch.arange(6) * 0.25
     first = partial(random.first_pass, levels=levels)
@@ -148,7 +148,7 @@ def test_tiles_change_nothing(random):
 def test_strips_change_nothing(random, monkeypatch):
     """Full resolution is computed a few rows at a time."""
     torch.manual_seed(0)
-    volume = torch.randint(256, (1, 3, 18, 40, 24), dtype=torch.uint8)
+    volume = torch.randint(256, (1, 3, 24, 40, 24), dtype=torch.uint8)
     picture, levels = torch.rand(1, 3, 40, 24), torch.arange(6) * 0.25
     answers = []
     for rows in (40, 16, 8):

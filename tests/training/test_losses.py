@@ -107,7 +107,7 @@ def batch():
     valid = torch.ones(2, 16, 16, dtype=torch.bool)
     valid[:, :8] = False
     return PatchBatch(
-        torch.randint(256, (2, 4, 18, 16, 16), dtype=torch.uint8),
+        torch.randint(256, (2, 4, 24, 16, 16), dtype=torch.uint8),
         (torch.arange(8) * 0.25 - 1).expand(2, 8),
         torch.rand(2, 16, 16),
         valid,

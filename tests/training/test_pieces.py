@@ -48,7 +48,7 @@ def test_a_step_always_has_the_same_patches(scenes):
 def test_batches_are_complete(scenes):
     batch = PatchBatches(scenes, [], OPTIONS, 8)[0]
     pairs = batch.volume.shape[1]
-    assert batch.volume.shape == (2, pairs, 18, 24, 24) and batch.volume.dtype == torch.uint8
+    assert batch.volume.shape == (2, pairs, 24, 24, 24) and batch.volume.dtype == torch.uint8
     assert batch.levels.shape == (2, 2 * pairs)
     assert batch.truth.shape == batch.valid.shape == (2, 24, 24)
     assert [views.size for views in batch.views] == [(24, 24)] * 2

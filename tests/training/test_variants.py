@@ -95,7 +95,7 @@ def test_a_seed_always_gives_the_same_variant(slanted):
     assert first.volume.shape != other.volume.shape or not torch.equal(first.volume, other.volume)
     assert len(first.views.pictures) == 8
     height, width = first.truth.shape
-    assert first.volume.shape == (17, 18, height, width)
+    assert first.volume.shape == (17, 24, height, width)
     assert first.views.pictures.shape[-2:] == (height + 2 * MARGIN, width + 2 * MARGIN)
 
 
@@ -103,7 +103,7 @@ def test_the_evidence_of_a_variant_speaks_for_its_truth(slanted):
     right = 0
     for seed in range(6):
         variant = make_variant(slanted, np.random.default_rng(seed), 0, 40)
-        aggregated = variant.volume[:, 12:14].flatten(0, 1).float()  # (l, h, w)
+        aggregated = variant.volume[:, 18:20].flatten(0, 1).float()  # (l, h, w)
         answer = variant.levels[aggregated.argmin(0)]
         error = (answer - variant.truth).abs()[variant.valid]
         right += bool(error.median() < 0.3)
