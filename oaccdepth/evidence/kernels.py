@@ -66,7 +66,7 @@ def _difference(pictures, reference, y, sy, sx, margin, r):  # type: ignore[no-u
 
 @compiled
 def _shares(count, least, share):  # type: ignore[no-untyped-def]
-    """One over the samples of every half-plane, every axis and all: share (13, w); 0 for too few."""
+    """One over the samples of each half-plane, each axis and all: share (13, w); 0: too few."""
     width = count.shape[1]
     for h in range(8):
         c0, c1, c2, c3 = count[h], count[(h + 1) & 7], count[(h + 2) & 7], count[(h + 3) & 7]

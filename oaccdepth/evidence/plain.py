@@ -56,7 +56,7 @@ def _pick(flat: Tensor, index: Tensor, h: int, w: int) -> Tensor:
 
 
 def average(votes: Tensor, weight: Tensor, views: Views) -> tuple[Tensor, Tensor, Tensor]:
-    """Means of votes (g, k, h, w): over all views, the least of a half-plane, of an axis: (g, h, w).
+    """Means (g, h, w) of votes (g, k, h, w): of all views, least of a half-plane, least of an axis.
 
     At an edge half of the views see what the reference sees; in a narrow gap only those along it.
     """

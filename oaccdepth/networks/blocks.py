@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -23,7 +24,7 @@ class LevelConv(nn.Module):
         """(b*l, c, h, w) to the same."""
         volume = by_level(x, num_levels).transpose(1, 2)  # (b, c, l, h, w), same memory
         y: Tensor = self.layer(volume).transpose(1, 2).flatten(0, 1)  # (b*l, c, h, w)
-        return y + x
+        return plus(y, x)
 
 
 def halving(channels_in: int, channels_out: int) -> ConvNorm:
@@ -62,7 +63,7 @@ class Hourglass(nn.Module):
 
     def halve(self, x: Tensor) -> Tensor:
         """(b*l, full, h, w) to half the resolution."""
-        half: Tensor = self.to_half(x + self.detail(x))
+        half: Tensor = self.to_half(plus(self.detail(x), x))
         return half
 
     def mix_levels(self, half: Tensor, num_levels: int) -> Tensor:
@@ -75,21 +76,27 @@ class Hourglass(nn.Module):
         eighth = self.to_eighth(quarter)
         for layer in self.eighth:
             eighth = layer(eighth, num_levels)
-        quarter = quarter + enlarge(self.from_eighth(eighth))
-        half = half + enlarge(self.from_quarter(self.quarter_out(quarter, num_levels)))
+        quarter = plus(enlarge(self.from_eighth(eighth)), quarter)
+        more = enlarge(self.from_quarter(self.quarter_out(quarter, num_levels)))
+        half = plus(more, half)
         mixed: Tensor = self.half_out(half, num_levels)
         return mixed
 
     def enlarge(self, x: Tensor, half: Tensor) -> Tensor:
         """What came in and what was mixed to (b*l, out, h, w)."""
-        x = x + self.detail(x)
-        found: Tensor = self.out(self.mix(x + self.from_half(half)))
+        x = plus(self.detail(x), x)
+        found: Tensor = self.out(self.mix(plus(self.from_half(half), x)))
         return found
 
 
 def by_level(x: Tensor, num_levels: int) -> Tensor:
     """(b*l, ...) as (b, l, ...), the same memory."""
     return x.view(-1, num_levels, *x.shape[1:])
+
+
+def plus(new: Tensor, x: Tensor) -> Tensor:
+    """The sum; written over the first where no gradient needs that: new memory takes time."""
+    return new + x if torch.is_grad_enabled() else new.add_(x)
 
 
 def enlarge(x: Tensor) -> Tensor:
@@ -121,12 +128,12 @@ class UNet(nn.Module):
         x = self.enter(x)
         half = self.to_half(x)
         for layer in self.half_in:
-            half = half + layer(half)
+            half = plus(layer(half), half)
         quarter = self.to_quarter(half)
         for layer in self.quarter:
-            quarter = quarter + layer(quarter)
-        half = half + enlarge(self.from_quarter(quarter))
+            quarter = plus(layer(quarter), quarter)
+        half = plus(enlarge(self.from_quarter(quarter)), half)
         for layer in self.half_out:
-            half = half + layer(half)
-        found: Tensor = self.out(self.mix(x + self.from_half(half)))
+            half = plus(layer(half), half)
+        found: Tensor = self.out(self.mix(plus(self.from_half(half), x)))
         return found

@@ -21,7 +21,7 @@ from oaccdepth import evidence
 from oaccdepth.evidence.fit import fit
 from oaccdepth.evidence.reach import reach
 from oaccdepth.evidence.views import Views, thin_out
-from oaccdepth.networks.blocks import Hourglass, UNet, by_level
+from oaccdepth.networks.blocks import Hourglass, UNet, by_level, plus
 from oaccdepth.networks.paper import LEAK
 
 ALIGNMENT = 8  # the hourglass halves the picture three times
@@ -124,10 +124,12 @@ class FastNet(nn.Module):
         """
         run = in_tiles or (lambda step, *maps: step(*maps))
         volume = self.sweep(views, levels)[None]  # (1, l/2, 24, h, w) uint8
-        picture = colour(views.reference)[None]
-        answer = Answer(*run(partial(self.first_pass, levels=levels), volume, picture))
-        memory = Memory(levels, answer.logits, picture)
         chosen = views.only(thin_out(views.steps, self.config.refine_views))
+        del views  # here and below: what is not needed any more makes room
+        picture = colour(chosen.reference)[None]
+        answer = Answer(*run(partial(self.first_pass, levels=levels), volume, picture))
+        del volume
+        memory = Memory(levels, answer.logits, picture)
         further = (iterations or self.config.iterations) - 1
         yield answer if further else self.polish(chosen, answer, 2)
         for number in range(further):
@@ -155,7 +157,7 @@ class FastNet(nn.Module):
     def first_pass(self, volume: Tensor, picture: Tensor, levels: Tensor) -> tuple[Tensor, ...]:
         """Evidence (b, l/2, 24, h, w) uint8 to the fields of an Answer."""
         pairs = volume.shape[1]
-        own = self.context(picture)
+        own = self.context(picture.contiguous(memory_format=torch.channels_last))
         strips = cut_strips(volume.shape[-2], STRIP if not self.training else volume.shape[-2])
         parts = [
             self.hourglass.halve(self.begin(volume, own, wide))[..., kept_of_half(rows, wide), :]
@@ -185,7 +187,7 @@ class FastNet(nn.Module):
         pairs = volume.shape[1]
         x = volume[..., rows, :].flatten(0, 1).to(own.dtype).div_(255)
         x = self.enter(x.contiguous(memory_format=torch.channels_last))
-        x = (by_level(x, pairs) + own[:, None, :, rows]).flatten(0, 1)
+        x = plus(by_level(x, pairs), own[:, None, :, rows]).flatten(0, 1)
         entered: Tensor = self.enter_norm(x)
         return entered
 
@@ -223,8 +225,9 @@ class Refinement(nn.Module):
     def forward(self, seen: Tensor, known: Tensor, candidates: Tensor) -> tuple[Tensor, ...]:
         """Evidence, what is known, and the candidates (b, n, h, w), to the fields of an Answer."""
         count = OFFSETS + EXTRA
-        found = self.net(torch.cat([seen, known], 1).contiguous(memory_format=torch.channels_last))
-        votes = seen[:, :-1].unflatten(1, (count, evidence.MEANS)).mean(2)
+        parts = [part.contiguous(memory_format=torch.channels_last) for part in (seen, known)]
+        found = self.net(torch.cat(parts, 1))
+        votes = seen[:, :-1].reshape(len(seen), count, evidence.MEANS, *seen.shape[2:]).mean(2)
         prior = F.avg_pool2d(votes, 3, 1, 1, count_include_pad=False)
         logits = found[:, :count].float() - self.beta * prior
         disparity, spread = decide(logits, candidates)

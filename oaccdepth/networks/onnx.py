@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from oaccdepth.errors import InvalidOption, MissingDependency
-from oaccdepth.evidence import KINDS
+from oaccdepth.evidence import KINDS, MEANS
 from oaccdepth.files.atomic import replacing
 from oaccdepth.networks.fast import ALIGNMENT, EXTRA, OFFSETS, SUB_LEVELS, FastNet
 
@@ -76,7 +76,7 @@ def example_of_first_pass(tile: int, levels: int) -> tuple[Tensor, ...]:
 def example_of_refinement(network: FastNet, tile: int) -> tuple[Tensor, ...]:
     """Random inputs of the second part's shapes."""
     count = OFFSETS + EXTRA
-    seen = 2 * 3 * count + 1  # two means at three gains of each candidate, and the mean mask
+    seen = MEANS * count + 1  # of each candidate, and the mean mask
     known = network.refinement.net.enter.conv.in_channels - seen
     return tuple(torch.rand(1, channels, tile, tile) for channels in (seen, known, count))
 

@@ -134,7 +134,7 @@ def test_tiles_change_nothing(random):
     first = partial(random.first_pass, levels=levels)
     candidates = choose_candidates(torch.rand(1, *size), 0.1)
     count = random.refinement.net.enter.conv.in_channels
-    seen = torch.rand(1, 6 * (OFFSETS + EXTRA) + 1, *size)
+    seen = torch.rand(1, 9 * (OFFSETS + EXTRA) + 1, *size)
     known = torch.rand(1, count - seen.shape[1], *size)
     with torch.no_grad():
         for step, maps in (
@@ -164,7 +164,7 @@ def test_the_mean_stays_near_the_best_level():
     torch.manual_seed(0)
     logits = 3 * torch.randn(1, 20, 2, 3)
     levels = torch.arange(20) * 0.25 - 2
-    mean, spread = windowed_mean(logits, levels)
+    mean, spread, share = windowed_mean(logits, levels)
     for y, x in np.ndindex(2, 3):
         scores = logits[0, :, y, x].double()
         best = int(scores.argmax())
@@ -175,12 +175,13 @@ def test_the_mean_stays_near_the_best_level():
         p = torch.softmax(scores, 0)
         apart = sum(float(p[n]) * abs(float(levels[n]) - expected) for n in range(20))
         assert float(spread[0, y, x]) == pytest.approx(apart, abs=1e-5)
+        assert float(share[0, y, x]) == pytest.approx(float(p[best]), abs=1e-5)
 
 
 def test_between_two_surfaces_the_mean_is_on_one():
     logits = torch.full((1, 20, 1, 1), -20.0)
     logits[0, 3], logits[0, 15] = 1.0, 0.9
-    mean, spread = windowed_mean(logits, torch.arange(20) * 0.25)
+    mean, spread, _ = windowed_mean(logits, torch.arange(20) * 0.25)
     assert mean.item() == pytest.approx(0.75, abs=1e-4)
     assert spread.item() > 1
 
@@ -274,7 +275,7 @@ def test_what_is_known_of_the_candidates(untrained):
     candidates = choose_candidates(disparity, 0.1)
     memory = Memory(levels, logits, torch.full((1, 3, 16, 16), 0.75))
     known = describe(candidates, answer, memory, 0.1)
-    assert known.shape[1] == untrained.refinement.net.enter.conv.in_channels - 55
+    assert known.shape[1] == untrained.refinement.net.enter.conv.in_channels - 82
     middle = known[0, :, 2, 2]
     assert middle[OFFSETS // 2] == 0  # the best level
     assert middle[0] == pytest.approx(-1.0, abs=1e-5)  # 0.3 px away: beyond the next level
