@@ -17,6 +17,7 @@ from oaccdepth.estimation.blocks import Wanted, cut_views, in_tiles, plan_levels
 from oaccdepth.estimation.exposure import normalise_exposure
 from oaccdepth.estimation.inference import TILES
 from oaccdepth.evaluation import metrics
+from oaccdepth.evidence import plain
 from oaccdepth.evidence.views import Views, thin_out
 from oaccdepth.networks import checkpoint
 from oaccdepth.networks.fast import Answer, FastNet
@@ -36,33 +37,55 @@ class WithTrueMask(FastNet):
         return evidence.look(views, candidates[0], self.truth, self.config.squarings)[None]
 
 
-class WithoutAggregation(FastNet):
-    """In place of the aggregated costs, the costs themselves."""
+class WithOtherVotes(FastNet):
+    """Some of the nine means of the votes in place of others."""
+
+    means: tuple[int, ...] = tuple(range(evidence.MEANS))
 
     def sweep(self, views: Views, levels: Tensor) -> Tensor:
-        """What exceeds the best level's, pixel by pixel."""
+        """The chosen means, and what is aggregated of them."""
         volume = super().sweep(views, levels)
-        kinds = volume.unflatten(1, (evidence.KINDS, 2)).float()  # (l/2, 9, 2, h, w)
-        costs = (kinds[:, :3] + kinds[:, 3:6]) / 2  # of each gain
-        costs = torch.stack([costs.mean(1), costs[:, 1], costs[:, 2]], 1)
-        above = costs - costs.amin((0, 2), keepdim=True)
-        return torch.cat([volume[:, :12], above.flatten(1, 2).to(torch.uint8)], 1)
+        votes = volume[:, : 2 * evidence.MEANS].unflatten(1, (evidence.MEANS, 2))
+        chosen = votes[:, list(self.means)]  # (l/2, 9, 2, h, w)
+        by_level = chosen.transpose(1, 2).flatten(0, 1).float() / 255
+        costs = plain.as_bytes(plain.mix(by_level))  # (l, 3, h, w)
+        found = self.aggregated(costs, views).unflatten(0, (-1, 2)).transpose(1, 2)
+        return torch.cat([chosen, found], 1).flatten(1, 2)
 
-
-class WithOneGain(FastNet):
-    """The second gain in place of all three."""
-
-    def sweep(self, views: Views, levels: Tensor) -> Tensor:
-        """The same evidence three times."""
-        kinds = super().sweep(views, levels).unflatten(1, (evidence.KINDS, 2))
-        return kinds[:, [1, 1, 1, 4, 4, 4, 7, 7, 7]].flatten(1, 2)
+    def aggregated(self, costs: Tensor, views: Views) -> Tensor:
+        """Costs (l, 3, h, w), aggregated as ever."""
+        parts = [
+            evidence.aggregate(cost.movedim(0, 2), views.reference).movedim(2, 0)
+            for cost in costs.unbind(1)
+        ]
+        return torch.stack(parts, 1)
 
     @torch.no_grad()
     def look(self, views: Views, candidates: Tensor) -> Tensor:
-        """The same votes three times."""
-        base, squarings = candidates[0, 3], self.config.squarings
-        gains = (evidence.GAINS[1],) * 3
-        return evidence.look(views, candidates[0], base, squarings, gains)[None]
+        """The chosen means of every candidate."""
+        seen = super().look(views, candidates)
+        votes = seen[:, :-1].unflatten(1, (-1, evidence.MEANS))[:, :, list(self.means)]
+        return torch.cat([votes.flatten(1, 2), seen[:, -1:]], 1)
+
+
+class WithoutAggregation(WithOtherVotes):
+    """In place of the aggregated costs, the costs themselves."""
+
+    def aggregated(self, costs: Tensor, views: Views) -> Tensor:
+        """What exceeds the best level's, pixel by pixel."""
+        return costs - costs.amin(0, keepdim=True)
+
+
+class WithOneGain(WithOtherVotes):
+    """The second gain in place of all three."""
+
+    means = (1, 1, 1, 4, 4, 4, 7, 7, 7)
+
+
+class WithoutAxes(WithOtherVotes):
+    """Half-planes in place of axes."""
+
+    means = (0, 1, 2, 3, 4, 5, 3, 4, 5)
 
 
 class WithoutFit(FastNet):
@@ -87,6 +110,7 @@ def variants(weights: Path) -> Iterator[tuple[str, FastNet]]:
             yield name, as_kind(FastNet, network, squarings=squarings)
     yield "without aggregation", as_kind(WithoutAggregation, network)
     yield "one gain instead of three", as_kind(WithOneGain, network)
+    yield "without axes", as_kind(WithoutAxes, network)
     yield "integer levels", as_kind(FastNet, network, level_step=1.0)
     yield "without the last fit", as_kind(WithoutFit, network)
 

@@ -1,6 +1,6 @@
 """Weights of a training run -> bundled weights that say how good they are, and how sure.
 
-python tools/bundle.py RUN/latest.safetensors NAME VALIDATION [STRESS]
+python tools/bundle.py RUN/latest.safetensors NAME VALIDATION [STRESS] [--licence TEXT]
 
 Estimates every scene with ground truth below the folders (automatic range, 15 px border left out,
 as `oaccdepth evaluate` does). On all of them together it fits the weights of the signs of a good
@@ -8,6 +8,7 @@ answer, so that the confidence is a probability. Writes weights/NAME.safetensors
 replaces the card in weights/README.md, and prints a table of the confidence's reliability.
 """
 
+import argparse
 import json
 import re
 import subprocess
@@ -123,10 +124,15 @@ def write_card(name: str) -> None:
 
 def main() -> None:
     """Estimate, calibrate, save, describe."""
-    if len(sys.argv) < 4:
-        sys.exit(__doc__)
-    source, name, folders = Path(sys.argv[1]), sys.argv[2], [Path(word) for word in sys.argv[3:]]
-    trained, facts = checkpoint.load(source)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("source", type=Path)
+    parser.add_argument("name")
+    parser.add_argument("folders", type=Path, nargs="+")
+    parser.add_argument("--licence", help="NAME: WHAT THE DATA IS, instead of the data's text")
+    options = parser.parse_args()
+    name, folders = options.name, options.folders
+    trained, facts = checkpoint.load(options.source)
+    facts["licence"] = options.licence or facts.get("licence", "not stated")
     network = Recording(trained.config).eval()
     network.load_state_dict(trained.state_dict())
     sets = [examine(network, folder) for folder in folders]

@@ -20,6 +20,8 @@ Source = Annotated[
 
 Converted = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")]
 
+LICENCE_WIDTH = 20  # characters of it in the list
+
 weights = typer.Typer(
     cls=Group,
     no_args_is_help=True,
@@ -29,7 +31,7 @@ weights = typer.Typer(
 
 @weights.command("list", cls=Command)
 def list_weights(as_json: shared.AsJson = False) -> None:
-    """List the bundled weights.
+    """List the bundled weights: licence and scores side by side.
 
     They are in the package, or in the folder that the variable OACCDEPTH_WEIGHTS names.
 
@@ -42,11 +44,33 @@ def list_weights(as_json: shared.AsJson = False) -> None:
     if as_json:
         shared.print_json(found)
         return
-    for facts in found:
-        size = f"{facts['parameters']:,} parameters, {facts['bytes'] / 1e6:.1f} MB"
-        shared.echo(f"{facts['name']:<14}{facts['network']}, {size}, {facts['file']}")
     if not found:
         shared.echo("none")
+        return
+    rows = [_list_row(facts) for facts in found]
+    titles = ("name", "network", "size", "licence", "benchmark", "stress")
+    widths = [max(len(row[n]) for row in (titles, *rows)) for n in range(len(titles))]
+    for row in (titles, *rows):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        shared.echo("  ".join(cells).rstrip())
+    shared.echo(
+        "\nScores: mean MSE x100 / BadPix 0.07 of the HCI benchmark's scenes and of the stress\n"
+        "scenes. A licence of the training data holds for the weights."
+    )
+
+
+def _list_row(facts: dict[str, Any]) -> tuple[str, ...]:
+    """The cells of one line of the list."""
+    from oaccdepth.networks import checkpoint
+
+    metadata = facts["metadata"]
+    means = []
+    for key in ("scores", "stress"):
+        scores = checkpoint.mean_scores(checkpoint.read_scores(metadata, key))
+        means.append(f"{scores[0]:.2f} / {scores[1]:.2f}" if scores else "unknown")
+    licence = metadata.get("licence", "not stated").split(":")[0].splitlines()[0]
+    size = f"{facts['bytes'] / 1e6:.1f} MB"
+    return (facts["name"], facts["network"], size, licence[:LICENCE_WIDTH], *means)
 
 
 @weights.command("show", cls=Command)
@@ -97,6 +121,8 @@ def print_card(file: File) -> None:
     shared.echo(f"- network `{facts['network']}`, {facts['parameters']:,} parameters")
     shared.echo(f"- {metadata.get('steps', '?')} steps in {metadata.get('hours', '?')} hours")
     shared.echo(f"- passes: {facts['passes']}")
+    licence = " ".join(metadata.get("licence", "not stated").split())
+    shared.echo(f"- licence: {licence}")
     _print_scores("scene", checkpoint.read_scores(metadata))
     if "stress" in metadata:
         _print_scores("stress scene", checkpoint.read_scores(metadata, "stress"))
@@ -104,14 +130,13 @@ def print_card(file: File) -> None:
 
 def _print_scores(title: str, scores: dict[str, dict[str, float]]) -> None:
     """Print a table of scores and their mean."""
+    from oaccdepth.networks import checkpoint
+
     shared.echo(f"\n| {title} | MSE x100 | BadPix 0.07 |\n|---|---|---|")
     for scene, score in scores.items():
         shared.echo(f"| {scene} | {score['mse_100']:.3f} | {score['badpix_0070']:.2f} |")
-    if scores:
-        means = [
-            sum(score[name] for score in scores.values()) / len(scores)
-            for name in ("mse_100", "badpix_0070")
-        ]
+    means = checkpoint.mean_scores(scores)
+    if means:
         shared.echo(f"| **mean** | **{means[0]:.3f}** | **{means[1]:.2f}** |")
 
 

@@ -152,6 +152,14 @@ def read_scores(metadata: Metadata, name: str = "scores") -> dict[str, dict[str,
     return {scene: score for scene, score in scores.items() if {*SCORES} <= score.keys()}
 
 
+def mean_scores(scores: dict[str, dict[str, float]]) -> tuple[float, float] | None:
+    """MSE x100 and BadPix 0.07, the means over all scenes; None without any."""
+    if not scores:
+        return None
+    mse, bad = (sum(one[name] for one in scores.values()) / len(scores) for name in SCORES)
+    return mse, bad
+
+
 def _open(path: Path) -> tuple[Metadata, dict[str, Tensor]]:
     try:
         with open_regular(path) as file:

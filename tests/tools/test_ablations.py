@@ -19,7 +19,7 @@ MASKS = (
     "decay q = 4 (trained with 8)",
     "decay q = 16 (trained with 8)",
 )
-FIRST = ("without aggregation", "one gain instead of three", "integer levels")
+FIRST = ("without aggregation", "one gain instead of three", "without axes", "integer levels")
 
 
 @pytest.fixture
