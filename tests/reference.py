@@ -274,11 +274,11 @@ ABSENT = 1e6
 
 
 def sector(step):
-    """Number of the 45 degree sector of a camera that sees a point `step` rows and columns away."""
+    """Number of the 22.5 degree sector of a camera that sees a point `step` rows and columns away."""
     # the camera lies opposite; sector 0 is around the camera row to the left, then clockwise
     up, left = step
     angle = np.degrees(np.arctan2(up, left)) % 360
-    return int(np.floor((angle + 22.5 + 0.01) / 45)) % 8
+    return int(np.floor((angle + 11.25 + 0.01) / 22.5)) % 16
 
 
 def difference(picture, reference, y, x, margin, step, disparity):
@@ -306,7 +306,7 @@ def difference(picture, reference, y, x, margin, step, disparity):
 def means(votes, sectors, least):
     """Mean of (vote, weight) pairs: over all views, the least of a half-plane, of an axis.
 
-    A half-plane is four sectors in a row, an axis two opposite ones.
+    A half-plane is eight sectors in a row, an axis two opposite ones.
     """
 
     def mean(chosen, enough):
@@ -317,8 +317,8 @@ def means(votes, sectors, least):
         return [pair for pair, number in zip(votes, sectors, strict=True) if belongs(number)]
 
     full = mean(votes, 1e-3) or 0.0
-    halves = [mean(within(lambda n, z=z: (n - z) % 8 < 4), least) for z in range(8)]
-    axes = [mean(within(lambda n, z=z: (n - z) % 4 == 0), least) for z in range(4)]
+    halves = [mean(within(lambda n, z=z: (n - z) % 16 < 8), least) for z in range(16)]
+    axes = [mean(within(lambda n, z=z: (n - z) % 8 == 0), least) for z in range(8)]
     half, axis = (
         min((m for m in found if m is not None), default=full) for found in (halves, axes)
     )

@@ -65,45 +65,62 @@ def _difference(pictures, reference, y, sy, sx, margin, r):  # type: ignore[no-u
 
 
 @compiled
-def _shares(count, least, share):  # type: ignore[no-untyped-def]
-    """One over the samples of each half-plane, each axis and all: share (13, w); 0: too few."""
-    width = count.shape[1]
-    for h in range(8):
-        c0, c1, c2, c3 = count[h], count[(h + 1) & 7], count[(h + 2) & 7], count[(h + 3) & 7]
+def _slide(values, window):  # type: ignore[no-untyped-def]
+    """Sums (16, w) over eight sectors in a row, from each of them on, of values (16, w)."""
+    width = values.shape[1]
+    first = window[0]
+    first[:] = ZERO
+    for z in range(8):
+        v = values[z]
         for x in range(width):
-            q = c0[x] + c1[x] + c2[x] + c3[x]
-            share[h, x] = ONE / q if q >= least else ZERO
-    for h in range(4):
-        c0, c1 = count[h], count[h + 4]
+            first[x] += v[x]
+    for z in range(1, 16):
+        last, here, gone, come = window[z - 1], window[z], values[z - 1], values[(z + 7) & 15]
         for x in range(width):
-            q = c0[x] + c1[x]
-            share[8 + h, x] = ONE / q if q >= least else ZERO
-    for x in range(width):
-        q = count[0, x] + count[1, x] + count[2, x] + count[3, x]
-        q += count[4, x] + count[5, x] + count[6, x] + count[7, x]
-        share[12, x] = ONE / q if q >= F(1e-3) else ZERO
+            here[x] = last[x] + (come[x] - gone[x])
 
 
 @compiled
-def _means(votes, count, least, share, full, half, axis):  # type: ignore[no-untyped-def]
-    """Means (gains, w): over all sectors, the least of a half-plane, the least of an axis."""
+def _shares(count, least, window, share):  # type: ignore[no-untyped-def]
+    """One over the samples of each half-plane, each axis and all: share (25, w); 0: too few."""
+    width = count.shape[1]
+    _slide(count, window)
+    for z in range(16):
+        q = window[z]
+        for x in range(width):
+            share[z, x] = ONE / q[x] if q[x] >= least else ZERO
+    for z in range(8):
+        c0, c1 = count[z], count[z + 8]
+        for x in range(width):
+            q = c0[x] + c1[x]
+            share[16 + z, x] = ONE / q if q >= least else ZERO
+    for x in range(width):
+        q = window[0, x] + window[8, x]
+        share[24, x] = ONE / q if q >= F(1e-3) else ZERO
+
+
+@compiled
+def _means(votes, count, least, room, full, half, axis):  # type: ignore[no-untyped-def]
+    """Means (gains, w): over all sectors, the least of a half-plane, the least of an axis.
+
+    `room` (41, w) is scratch.
+    """
     gains, _, width = votes.shape
-    _shares(count, least, share)
+    window, share = room[:16], room[16:]
+    _shares(count, least, window, share)
     for g in range(gains):
         v, f, p, q = votes[g], full[g], half[g], axis[g]
+        _slide(v, window)
         for x in range(width):
-            s = v[0, x] + v[1, x] + v[2, x] + v[3, x] + v[4, x] + v[5, x] + v[6, x] + v[7, x]
-            f[x] = s * share[12, x]
+            f[x] = (window[0, x] + window[8, x]) * share[24, x]
             p[x] = F(2)
             q[x] = F(2)
-        for h in range(8):
-            v0, v1, v2, v3 = v[h], v[(h + 1) & 7], v[(h + 2) & 7], v[(h + 3) & 7]
-            k = share[h]
+        for z in range(16):
+            s, k = window[z], share[z]
             for x in range(width):
-                s = (v0[x] + v1[x] + v2[x] + v3[x]) * k[x]
-                p[x] = min(p[x], s if k[x] > ZERO else F(2))
-        for h in range(4):
-            v0, v1, k = v[h], v[h + 4], share[8 + h]
+                p[x] = min(p[x], s[x] * k[x] if k[x] > ZERO else F(2))
+        for z in range(8):
+            v0, v1, k = v[z], v[z + 8], share[16 + z]
             for x in range(width):
                 s = (v0[x] + v1[x]) * k[x]
                 q[x] = min(q[x], s if k[x] > ZERO else F(2))
@@ -176,10 +193,10 @@ def sweep(  # type: ignore[no-untyped-def]
     count_views, count_levels = len(pictures), len(levels)
     width = reference.shape[2]
     for y in range(start, stop):
-        votes = np.empty((3, 8, width), F)
-        count = np.empty((8, width), F)
+        votes = np.empty((3, 16, width), F)
+        count = np.empty((16, width), F)
         full, half, axis = np.empty((3, width), F), np.empty((3, width), F), np.empty((3, width), F)
-        share, r = np.empty((13, width), F), np.empty(width, F)
+        room, r = np.empty((41, width), F), np.empty(width, F)
         for level in range(count_levels):
             d = levels[level]
             votes[:] = ZERO
@@ -195,7 +212,7 @@ def sweep(  # type: ignore[no-untyped-def]
                 here = slice(first, last)
                 v0, v1, v2 = votes[0, z, here], votes[1, z, here], votes[2, z, here]
                 _count(r[:n], gains, count[z, here], v0, v1, v2)
-            _means(votes, count, least, share, full, half, axis)
+            _means(votes, count, least, room, full, half, axis)
             out, side = volume[level >> 1, y], level & 1
             for g in range(3):
                 f, h, a = full[g], half[g], axis[g]
@@ -340,9 +357,9 @@ def look(  # type: ignore[no-untyped-def]
     w = base.shape[1]
     for y in range(start, stop):
         mask, share, r = np.empty((count_views, w), F), np.empty(w, F), np.empty(w, F)
-        votes, count = np.empty((3, 8, w), F), np.empty((8, w), F)
+        votes, count = np.empty((3, 16, w), F), np.empty((16, w), F)
         full, half, axis = np.empty((3, w), F), np.empty((3, w), F), np.empty((3, w), F)
-        shares = np.empty((13, w), F)
+        room = np.empty((41, w), F)
         _masks(pictures, width, reference, y, steps, margin, base[y], squarings, mask, share)
         out[y, :, 9 * n] = share
         for i in range(n):
@@ -354,7 +371,7 @@ def look(  # type: ignore[no-untyped-def]
                 _differences_at(pictures[k], width, reference, y, su, sv, margin, here, r)
                 z = sectors[k]
                 _vote(r, mask[k], gains, count[z], votes[:, z])
-            _means(votes, count, least, shares, full, half, axis)
+            _means(votes, count, least, room, full, half, axis)
             for g in range(3):
                 for x in range(w):
                     out[y, x, 9 * i + g] = full[g, x]

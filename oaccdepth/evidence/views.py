@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 ABSENT = 1e6  # stands where there is no picture; pictures are in [0, 1]
-SECTORS = 8  # of 45 degrees, the first around the camera row to the left
-# sectors in a row that an occluding edge leaves open (8, 4), and opposite ones, which a gap does
+SECTORS = 16  # of 22.5 degrees, the first around the camera row to the left
+# sectors in a row that an occluding edge leaves open (16, 8), and opposite ones, which a gap does
 HALF_PLANES = (torch.arange(SECTORS)[:, None] + torch.arange(SECTORS // 2)) % SECTORS
 AXES = torch.arange(SECTORS // 2)[:, None] + torch.tensor([0, SECTORS // 2])
 LEAST_SHARE = 0.1  # of all views, which a half-plane or an axis must have to be heard
