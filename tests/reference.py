@@ -274,7 +274,7 @@ ABSENT = 1e6
 
 
 def sector(step):
-    """Number of the 22.5 degree sector of a camera that sees a point `step` rows and columns away."""
+    """Number of the sector of 22.5 degrees of a camera that sees a point `step` pixels away."""
     # the camera lies opposite; sector 0 is around the camera row to the left, then clockwise
     up, left = step
     angle = np.degrees(np.arctan2(up, left)) % 360
