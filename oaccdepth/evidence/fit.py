@@ -25,6 +25,11 @@ STEPS = 30  # of conjugate gradients in each round
 FARTHEST = 0.15  # px that an answer is moved by a single step
 
 
+def fewer(views: Views) -> Views:
+    """Those of the views that are asked."""
+    return views.only(thin_out(views.steps, FIT_VIEWS))
+
+
 @torch.no_grad()
 def fit(views: Views, disparity: Tensor, times: int = 2) -> tuple[Tensor, Tensor]:
     """The map (h, w) [px] near the given one that fits the views best, and how much they say.
@@ -32,7 +37,6 @@ def fit(views: Views, disparity: Tensor, times: int = 2) -> tuple[Tensor, Tensor
     The views are asked again at the map that the first time found. How much they say is the
     curvature of their misfit, (h, w).
     """
-    views = views.only(thin_out(views.steps, FIT_VIEWS))
     curvature = torch.zeros_like(disparity)
     for _ in range(times):
         disparity, curvature = fit_once(views, disparity)

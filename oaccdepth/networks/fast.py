@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from oaccdepth import evidence
-from oaccdepth.evidence.fit import fit
+from oaccdepth.evidence.fit import fewer, fit
 from oaccdepth.evidence.reach import reach
 from oaccdepth.evidence.views import Views, thin_out
 from oaccdepth.networks.blocks import Hourglass, UNet, by_level, plus
@@ -149,8 +149,9 @@ class FastNet(nn.Module):
     @torch.no_grad()
     def polish(self, views: Views, answer: Answer, times: int) -> Answer:
         """An answer, fitted to the views: a refinement starts from it, and the last one ends so."""
-        disparity, information = fit(views, answer.disparity[0], times)
-        far = reach(views, disparity, information)[None] if times > 1 else None
+        asked = fewer(views)
+        disparity, information = fit(asked, answer.disparity[0], times)
+        far = reach(asked, disparity, information)[None] if times > 1 else None
         information = information[None]
         return replace(answer, disparity=disparity[None], information=information, reach=far)
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from oaccdepth.evidence.fit import fit
+from oaccdepth.evidence.fit import fewer, fit
 from oaccdepth.networks.fast import (
     OFFSETS,
     Answer,
@@ -69,7 +69,7 @@ class FastLoss(nn.Module):
     def _fitted(self, batch: PatchBatch, answer: Answer) -> Tensor:
         """What refinements start from: the first answers, fitted to the views (b, h, w)."""
         pairs = zip(batch.views, answer.disparity.detach().float(), strict=True)
-        return torch.stack([fit(views, disparity, 1)[0] for views, disparity in pairs])
+        return torch.stack([fit(fewer(views), disparity, 1)[0] for views, disparity in pairs])
 
     def _refine(
         self, batch: PatchBatch, last: Answer, memory: Memory, step: float
