@@ -27,7 +27,7 @@ from oaccdepth.progress import ReportProgress
 
 BLOCK_VOTES = 34 * 600 * 600  # levels times pixels of a block, at the most: about a gigabyte
 MEASURED_VIEWS = 8  # to measure the noise on
-USUAL_WIDTH = 8.0  # px of levels that the first pass was trained with
+USUAL_WIDTH = 3.0  # px of levels that the first pass can do with
 LEVEL_MARGIN = 1.0  # px beyond a narrower range that it looks at, at the most
 LEAST_MARGIN = 0.25  # and beyond any
 BLOCK_MARGIN = 96  # px around what is kept of a block: beyond, paths hardly matter

@@ -188,8 +188,8 @@ class _Stack:
         rows, columns = self.window.shape
         if self.valid is not None and not self.valid[rows // 2, columns // 2].any():
             raise InvalidLightField(
-                f"{self.source}: no pixel of the centre view is finite and opaque, "
-                "so there is nothing to estimate. Export it again."
+                f"{self.source}: no pixel of the centre view is finite, opaque "
+                "and valid, so there is nothing to estimate. Correct its mask, or export it again."
             )
 
     def _mask(self) -> BoolArray:

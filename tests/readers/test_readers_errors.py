@@ -223,8 +223,8 @@ def test_nothing_of_the_centre_view_is_known(tmp_path, views):
     fails(
         InvalidLightField,
         path,
-        f"{path}: no pixel of the centre view is finite and opaque, so there is nothing to "
-        "estimate. Export it again.",
+        f"{path}: no pixel of the centre view is finite, opaque and valid, so there is nothing "
+        "to estimate. Correct its mask, or export it again.",
     )
 
 

@@ -352,8 +352,8 @@ def test_a_mask_that_is_false_everywhere_is_refused(tmp_path, rendered):
         with pytest.raises(InvalidLightField) as caught:
             readers.read(tmp_path / f"{name}.npz")
         assert str(caught.value) == (
-            f"{tmp_path / name}.npz: no pixel of the centre view is finite and opaque, "
-            "so there is nothing to estimate. Export it again."
+            f"{tmp_path / name}.npz: no pixel of the centre view is finite, opaque "
+            "and valid, so there is nothing to estimate. Correct its mask, or export it again."
         )
 
 
