@@ -21,10 +21,10 @@ from oaccdepth.progress import ignore
 
 TIMED_PART = 5  # the part that is timed has a fifth of the picture's sides, 1/25 of its area
 TIMED_SIDES = (32, 160)  # px: not smaller nor larger than that
-LIBRARIES = 485_000_000  # bytes: the process without a light field
+LIBRARIES = 402_000_000  # bytes: the process without a light field
 # Bytes at the peak, measured: of each level and pixel of a block, of a tile; of each pixel.
-BLOCK_BYTES = 38
-TILE_BYTES = 27
+BLOCK_BYTES = 23
+TILE_BYTES = 32
 MAP_BYTES = 120
 PAPER_TILE_BYTES = 30_000  # of each pixel of a tile
 
