@@ -188,10 +188,10 @@ class LightField:
         return [(int(u), int(v)) for u, v in np.argwhere(~present)]
 
 
-def as_float(values: Array) -> FloatArray:
-    """Stored values as float32 in [0, 1]."""
+def as_float(values: Array, out: FloatArray | None = None) -> FloatArray:
+    """Stored values as float32 in [0, 1]; straight into `out`, if that is given."""
     scale = np.float32(1 / LARGEST_VALUE[values.dtype])
-    return np.multiply(values, scale, dtype=np.float32)
+    return np.multiply(values, scale, out=out, dtype=np.float32)
 
 
 def as_grey(values: Array) -> FloatArray:

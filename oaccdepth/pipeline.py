@@ -85,7 +85,7 @@ def process(
     if not isinstance(source, LightField):
         result = _with_way_back(result, Path(source), output, reading)
 
-    def write_all_beside(stage: Path) -> dict[str, str]:
+    def beside(stage: Path) -> dict[str, str]:
         page = _write_page(stage, light_field, result, truth) if writing.view else {}
         report = share(progress, middle, end)
         page |= _write_views(stage, light_field, others, estimating, report, estimate)
@@ -94,12 +94,7 @@ def process(
 
     progress("writing", middle if others else end)
     files = results.write(
-        result,
-        output,
-        writing,
-        overwrite=overwrite,
-        centre=light_field.centre,
-        write_beside=write_all_beside,
+        result, output, writing, overwrite=overwrite, centre=light_field.centre, write_beside=beside
     )
     progress("writing", 1.0)
     notes = dict.fromkeys((*light_field.notes, *result.made_with.notes, *remarks))

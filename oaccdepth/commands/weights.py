@@ -55,7 +55,7 @@ def list_weights(as_json: shared.AsJson = False) -> None:
         shared.echo("  ".join(cells).rstrip())
     shared.echo(
         "\nScores: mean MSE x100 / BadPix 0.07 of the HCI benchmark's scenes and of the stress\n"
-        "scenes. A licence of the training data holds for the weights."
+        "scenes. Weights have the licence of the data that they were trained on."
     )
 
 
@@ -68,7 +68,7 @@ def _list_row(facts: dict[str, Any]) -> tuple[str, ...]:
     for key in ("scores", "stress"):
         scores = checkpoint.mean_scores(checkpoint.read_scores(metadata, key))
         means.append(f"{scores[0]:.2f} / {scores[1]:.2f}" if scores else "unknown")
-    licence = metadata.get("licence", "not stated").split(":")[0].splitlines()[0]
+    licence = metadata.get("licence", "").strip().split("\n")[0].split(":")[0] or "not stated"
     size = f"{facts['bytes'] / 1e6:.1f} MB"
     return (facts["name"], facts["network"], size, licence[:LICENCE_WIDTH], *means)
 

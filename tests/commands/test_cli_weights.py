@@ -35,6 +35,7 @@ def test_list(run, tiny):
     scores = {"a": {"mse_100": 1, "badpix_0070": 3.0}, "b": {"mse_100": 0.5, "badpix_0070": 4}}
     facts = {"licence": "CC BY 4.0: from somewhere\nand more", "scores": json.dumps(scores)}
     checkpoint.save(tiny.with_stem("fast"), FastNet(FastConfig()), facts)
+    checkpoint.save(tiny, checkpoint.load(tiny)[0], {"licence": "\n"})  # as good as none
     result = run("weights", "list")
     assert result.exit_code == 0
     sizes = [f"{path.stat().st_size / 1e6:.1f} MB" for path in (tiny.with_stem("fast"), tiny)]
@@ -43,7 +44,7 @@ def test_list(run, tiny):
         f"fast  fast     {sizes[0]}  CC BY 4.0   0.75 / 3.50  unknown\n"
         f"tiny  paper    {sizes[1]}  not stated  unknown      unknown\n"
         "\nScores: mean MSE x100 / BadPix 0.07 of the HCI benchmark's scenes and of the stress\n"
-        "scenes. A licence of the training data holds for the weights.\n"
+        "scenes. Weights have the licence of the data that they were trained on.\n"
     )
 
 

@@ -85,6 +85,22 @@ def test_pictures_are_filled_up_to_a_multiple_of_8():
     assert (found.reference[:, 20:] == ABSENT).all() and (found.reference[..., 30:] == ABSENT).all()
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+def test_views_lie_in_memory_as_they_like(dtype):
+    """Callers turn and map their arrays: strides may be negative, and nothing may be writable."""
+    values = np.random.default_rng(0).random((3, 3, 16, 24, 3))
+    largest = 1 if dtype == np.float32 else np.iinfo(dtype).max
+    turned = (values * largest).astype(dtype)[:, ::-1, ::-1, ::-1]
+    turned.flags.writeable = False
+    region = np.s_[0:16, 0:24]
+    found, expected = (
+        cut_views(LightField(views), Wanted(LEVELS, 1, 64, (1, 1)), region, CPU)
+        for views in (turned, turned.copy())
+    )
+    assert torch.equal(found.pictures, expected.pictures)
+    assert torch.equal(found.reference, expected.reference)
+
+
 def test_another_reference_view_is_in_the_middle_of_its_own_steps(wide):
     light_field = wide.light_field
     found = cut_views(light_field, Wanted(LEVELS, 1, 64, (0, 2)), np.s_[0:64, 0:400], CPU)
