@@ -108,12 +108,15 @@ def kind_of(network: Network) -> str:
 
 
 def save(path: Path, network: Network, metadata: Mapping[str, str]) -> None:
-    """Write the weights with all it takes to use them again."""
+    """Write the weights with all it takes to use them again.
+
+    What the network is comes from the network itself, whatever the metadata of others say.
+    """
     described = {
+        **metadata,
         "format": FORMAT,
         "network": kind_of(network),
         "config": json.dumps(asdict(network.config)),
-        **metadata,
     }
     tensors = {name: value.detach().contiguous() for name, value in network.state_dict().items()}
     # as bytes: safetensors writes files through a temporary one of its own, that a kill leaves

@@ -133,8 +133,7 @@ class FastNet(nn.Module):
         further = (iterations or self.config.iterations) - 1
         yield answer if further else self.polish(chosen, answer, 2)
         for number in range(further):
-            if number == 0:
-                answer = self.polish(chosen, answer, 1)
+            answer = self.polish(chosen, answer, 1)
             step = self.refine_step(number)
             candidates = choose_candidates(answer.disparity, step)
             seen = self.look(chosen, candidates)
@@ -219,7 +218,7 @@ class Refinement(nn.Module):
     def __init__(self, channels: tuple[int, int, int]) -> None:
         super().__init__()
         count = OFFSETS + EXTRA
-        known = count + EXTRA + len(PLACE_RADII) + 2 + 3  # see `describe`
+        known = count + EXTRA + len(PLACE_RADII) + 2 + 3 + 1  # see `describe`
         self.net = UNet(evidence.MEANS * count + 1 + known, channels, count + 1)
         self.beta = nn.Parameter(torch.tensor(12.0))
 
@@ -240,13 +239,17 @@ def signs(answer: Answer) -> tuple[Tensor, Tensor]:
 
     Both over a few pixels: enlarging maps leaves a fine pattern in them.
     """
-    information = answer.information
-    if information is None:
-        information = torch.ones_like(answer.disparity)
-    maps = torch.stack([answer.certainty, information], 1)
+    maps = torch.stack([answer.certainty, said(answer)], 1)
     side = 2 * SIGN_RADIUS + 1
     certainty, firm = F.avg_pool2d(maps, side, 1, SIGN_RADIUS, count_include_pad=False).unbind(1)
     return certainty, torch.log(firm + LEAST_INFORMATION)
+
+
+def said(answer: Answer) -> Tensor:
+    """How firmly the views hold an answer (b, h, w); 1 if they were not asked."""
+    if answer.information is None:
+        return torch.ones_like(answer.disparity)
+    return answer.information
 
 
 def cut_strips(height: int, strip: int) -> list[tuple[slice, slice]]:
@@ -320,7 +323,7 @@ def describe(candidates: Tensor, last: Answer, memory: Memory, step: float) -> T
 
     What the first pass believed of each; how far the surfaces are; how far the last answer lies
     from the mean of its neighbours', which the evidence, relative to each pixel's own answer,
-    cannot show; how unsure it was; the step; the picture.
+    cannot show; how unsure it was; the step; the picture; how firmly the views hold the answer.
     """
     levels = memory.levels.view(-1, memory.logits.shape[1], 1, 1)
     position = (candidates - levels[:, :1]) / (levels[:, 1:2] - levels[:, :1])
@@ -334,7 +337,8 @@ def describe(candidates: Tensor, last: Answer, memory: Memory, step: float) -> T
     ]
     places = [((own - mean) / step).clamp(-LARGEST_PLACE, LARGEST_PLACE) for mean in means]
     about = torch.stack([last.spread.clamp(max=2), torch.full_like(last.spread, 4 * step)], 1)
-    return torch.cat([belief, away, *places, about, memory.picture - 0.5], 1)
+    firm = torch.log(said(last) + LEAST_INFORMATION)[:, None] / 4
+    return torch.cat([belief, away, *places, about, memory.picture - 0.5, firm], 1)
 
 
 def interpolate_levels(logits: Tensor, position: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import resource
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -37,6 +37,18 @@ def test_what_is_saved_comes_back(network, tmp_path):
     for name, value in network.state_dict().items():
         assert torch.equal(loaded.state_dict()[name], value)
     assert checkpoint.sha256(path) == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_the_network_says_what_it_is(tmp_path):
+    """Metadata of earlier weights must not hide a configuration that was changed since."""
+    path = tmp_path / "some.safetensors"
+    checkpoint.save(path, FAST, {"steps": "7"})
+    loaded, metadata = checkpoint.load(path)
+    loaded.config = replace(loaded.config, certainty=(0.5, 0.25, 0.125))
+    checkpoint.save(path, loaded, metadata)
+    loaded, metadata = checkpoint.load(path)
+    assert loaded.config.certainty == (0.5, 0.25, 0.125)
+    assert metadata["steps"] == "7"
 
 
 def test_weights_are_found_by_path_variable_and_name(tmp_path, monkeypatch):
@@ -144,6 +156,12 @@ def test_the_bundled_weights_are_small_and_say_what_they_are():
     assert {"network", "config", "steps", "training", "scores", "data", "licence"} <= set(metadata)
 
 
+def claim(path, network, config):
+    """Weights whose file claims another configuration than the network's."""
+    facts = {"format": checkpoint.FORMAT, "network": checkpoint.kind_of(network), "config": config}
+    save_file(network.state_dict(), path, facts)
+
+
 @pytest.mark.parametrize(
     "config",
     [
@@ -169,7 +187,7 @@ def test_the_bundled_weights_are_small_and_say_what_they_are():
 @pytest.mark.parametrize("network", [FAST, PAPER], ids=["fast", "paper"])
 def test_configurations_that_make_no_sense(network, config, tmp_path):
     path = tmp_path / "weights.safetensors"
-    checkpoint.save(path, network, {"config": config})
+    claim(path, network, config)
     with pytest.raises(InvalidCheckpoint) as caught:
         checkpoint.load(path)
     assert str(caught.value).startswith(
@@ -181,7 +199,7 @@ def test_sizes_are_checked_before_anything_is_allocated(tmp_path):
     """2048 channels everywhere would take gigabytes."""
     path = tmp_path / "weights.safetensors"
     sizes = dict.fromkeys(("cost_channels", "volume_channels", "feature_channels"), 2048)
-    checkpoint.save(path, PAPER, {"config": json.dumps({**asdict(PAPER.config), **sizes})})
+    claim(path, PAPER, json.dumps({**asdict(PAPER.config), **sizes}))
 
     def load():
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

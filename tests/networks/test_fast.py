@@ -14,6 +14,7 @@ from oaccdepth.evidence.views import thin_out
 from oaccdepth.networks import fast
 from oaccdepth.networks.fast import (
     EXTRA,
+    LEAST_INFORMATION,
     NEAR,
     OFFSETS,
     SOFTNESS,
@@ -265,13 +266,14 @@ def test_logits_between_levels():
 
 
 def test_what_is_known_of_the_candidates(untrained):
-    """Beliefs of the first pass, other surfaces, places among the neighbours, doubt, picture."""
+    """Beliefs of the first pass, surfaces, places, doubt, picture, firmness."""
     levels = torch.arange(8) * 0.25 - 1
     disparity = torch.zeros(1, 16, 16)
     disparity[0, 8, 8] = 0.3
     logits = torch.zeros(1, 8, 16, 16)
     logits[:, 4] = 4.0  # at disparity 0
-    answer = Answer(disparity, torch.full((1, 16, 16), 5.0), logits, disparity)
+    doubt, firm = torch.full((1, 16, 16), 5.0), torch.full((1, 16, 16), 0.5)
+    answer = Answer(disparity, doubt, logits, disparity, firm)
     candidates = choose_candidates(disparity, 0.1)
     memory = Memory(levels, logits, torch.full((1, 3, 16, 16), 0.75))
     known = describe(candidates, answer, memory, 0.1)
@@ -281,7 +283,8 @@ def test_what_is_known_of_the_candidates(untrained):
     assert middle[0] == pytest.approx(-1.0, abs=1e-5)  # 0.3 px away: beyond the next level
     assert known[0, 11, 8, 8] == pytest.approx(0.3 * 8 / 9 / 0.1, abs=1e-4)  # among 3x3 neighbours
     assert middle[13:15].tolist() == pytest.approx([2.0, 0.4])  # doubt, limited; the step
-    assert middle[15:].tolist() == pytest.approx([0.25] * 3)
+    assert middle[15:18].tolist() == pytest.approx([0.25] * 3)
+    assert middle[18] == pytest.approx(math.log(0.5 + LEAST_INFORMATION) / 4)
 
 
 def test_colours_of_grey_and_absent_pixels():

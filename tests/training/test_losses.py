@@ -19,83 +19,88 @@ from oaccdepth.networks.paper import OACCNet, OACCNetConfig
 from oaccdepth.training.losses import (
     BAD,
     BETTER,
+    USUAL,
     FastLoss,
     PaperLoss,
     answer_loss,
-    candidate_entropy,
-    level_entropy,
+    candidate_divergence,
+    level_divergence,
 )
 from oaccdepth.training.patches import GreyBatch
 from oaccdepth.training.pieces import PatchBatch
 
 
-def log_share(scores, position):
-    """Log-probability between the two places around a position."""
-    scores = scores - np.log(np.exp(scores).sum())
+def divergence(scores, position):
+    """Kullback-Leibler, from the two places around a position to log-probabilities."""
     position = min(max(position, 0), len(scores) - 1)
     low = min(int(position), len(scores) - 2)
-    return (1 - (position - low)) * scores[low] + (position - low) * scores[low + 1]
+    shares = {low: 1 - (position - low), low + 1: position - low}
+    return sum(share * (np.log(share) - scores[at]) for at, share in shares.items() if share)
 
 
-def test_cross_entropy_over_levels():
+def normalised(scores):
+    return scores - np.log(np.exp(scores).sum())
+
+
+def test_divergence_over_levels():
     torch.manual_seed(0)
     logits, truth = torch.randn(2, 6, 2, 3), 3 * torch.randn(2, 2, 3)
     levels = torch.stack([torch.arange(6) * 0.25 - 1, torch.arange(6) * 0.5])
-    found = level_entropy(logits, levels, truth)
+    found = level_divergence(logits, levels, truth)
     for b, y, x in np.ndindex(2, 2, 3):
         step = float(levels[b, 1] - levels[b, 0])
         position = (float(truth[b, y, x]) - float(levels[b, 0])) / step
-        expected = -log_share(logits[b, :, y, x].double().numpy(), position)
+        expected = divergence(normalised(logits[b, :, y, x].double().numpy()), position)
         assert float(found[b, y, x]) == pytest.approx(expected, abs=1e-4)
 
 
-def test_cross_entropy_is_least_at_the_truth():
+def test_no_divergence_at_the_truth():
     levels = torch.arange(9) - 4.0
     truth = torch.full((1, 2, 2), 1.25)
     logits = torch.full((1, 9, 2, 2), -50.0)
     logits[:, 5], logits[:, 6] = np.log(0.75), np.log(0.25)
-    entropy = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
-    found = level_entropy(logits, levels, truth)
-    torch.testing.assert_close(found, torch.full((1, 2, 2), entropy, dtype=torch.float32))
-    assert (level_entropy(logits.roll(1, 1), levels, truth) > 1).all()
+    assert level_divergence(logits, levels, truth).abs().max() < 1e-6
+    assert (level_divergence(logits.roll(1, 1), levels, truth) > 1).all()
 
 
-def test_cross_entropy_over_candidates():
+def test_divergence_over_candidates():
     """To the offsets around the truth, or to another surface if that is clearly nearer."""
     torch.manual_seed(0)
     step = 0.1
     candidates = choose_candidates(torch.randn(1, 4, 5), step)
     logits, truth = torch.randn(1, OFFSETS + EXTRA, 4, 5), torch.randn(1, 4, 5)
-    found = candidate_entropy(logits, candidates, truth, step)
+    found = candidate_divergence(logits, candidates, truth, step)
     others = 0
     for y, x in np.ndindex(4, 5):
-        scores = logits[0, :, y, x].double().numpy()
-        scores = scores - np.log(np.exp(scores).sum())
+        scores = normalised(logits[0, :, y, x].double().numpy())
         own, true = float(candidates[0, OFFSETS // 2, y, x]), float(truth[0, y, x])
         distances = [abs(float(c) - true) for c in candidates[0, OFFSETS:, y, x]]
         if min(distances) + BETTER < abs(true - own) - step * (OFFSETS // 2):
             expected = -scores[OFFSETS + int(np.argmin(distances))]
             others += 1
         else:
-            position = min(max((true - own) / step + OFFSETS // 2, 0), OFFSETS - 1)
-            low = min(int(position), OFFSETS - 2)
-            part = position - low
-            expected = -((1 - part) * scores[low] + part * scores[low + 1])
+            expected = divergence(scores[:OFFSETS], (true - own) / step + OFFSETS // 2)
         assert float(found[0, y, x]) == pytest.approx(expected, abs=1e-4)
     assert 0 < others < 20
 
 
 def test_the_loss_of_an_answer():
-    """Errors count where the truth is known, the certainty where the pixel is valid."""
-    disparity = torch.tensor([[[0.0, 0.5, 9.0]]])
-    truth = torch.tensor([[[0.05, 0.0, 100.0]]])
-    certainty = torch.tensor([[[2.0, 1.0, -1.0]]])
+    """Errors count where the truth is known, by patch; the certainty where a pixel is valid."""
+    disparity = torch.tensor([[[0.0, 0.5, 9.0]], [[2.0, 0.0, 5.0]]])
+    truth = torch.tensor([[[0.05, 0.0, 100.0]], [[0.0, 0.01, 7.0]]])
+    certainty = torch.tensor([[[2.0, 1.0, -1.0]], [[0.0, 3.0, 4.0]]])
+    diverged = torch.tensor([[[0.1, 0.7, 8.0]], [[3.0, 0.2, 5.0]]])
+    valid = torch.tensor([[[True, True, True]], [[True, True, False]]])
     answer = Answer(disparity, disparity, disparity[None], certainty)
-    weight, known = torch.full((1, 1, 3), 1 / 3), torch.tensor([[[1 / 3, 1 / 3, 0.0]]])
-    errors = sum(e + 0.1 * e / (e + BAD) for e in (0.05, 0.5)) / 3
-    sure = (np.log1p(np.exp(-2.0)) + np.log1p(np.exp(1.0)) + np.log1p(np.exp(-1.0))) / 3
-    found = answer_loss(answer, truth, weight, known)
-    assert float(found) == pytest.approx(errors + 0.1 * sure, abs=1e-5)
+    patches = [
+        sum(e + 0.1 * e / (e + BAD) + k for e, k in pixels) / 2
+        for pixels in ([(0.05, 0.1), (0.5, 0.7)], [(2.0, 3.0), (0.01, 0.2)])
+    ]
+    expected = USUAL * np.mean([np.log(1 + patch / USUAL) for patch in patches])
+    wrong = [-2.0, 1.0, -1.0, 0.0, -3.0]  # what the certainty says, against what was right
+    expected += 0.1 * np.mean(np.log1p(np.exp(wrong)))
+    found = answer_loss(answer, diverged, truth, valid)
+    assert float(found) == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.fixture
