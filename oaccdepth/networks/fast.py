@@ -133,13 +133,19 @@ class FastNet(nn.Module):
         further = (iterations or self.config.iterations) - 1
         yield answer if further else self.polish(chosen, answer, 2)
         for number in range(further):
-            answer = self.polish(chosen, answer, 1)
-            step = self.refine_step(number)
-            candidates = choose_candidates(answer.disparity, step)
-            seen = self.look(chosen, candidates)
-            known = describe(candidates, answer, memory, step)
-            answer = Answer(*run(self.refinement, seen, known, candidates))
+            given = self.prepare(chosen, answer, memory, number)
+            answer = Answer(*run(self.refinement, *given))
             yield self.polish(chosen, answer, 2) if number == further - 1 else answer
+
+    def prepare(
+        self, views: Views, answer: Answer, memory: Memory, number: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """What a refinement is given: evidence, what is known, and the candidates (1, n, h, w)."""
+        answer = self.polish(views, answer, 1)
+        step = self.refine_step(number)
+        candidates = choose_candidates(answer.disparity, step)
+        known = describe(candidates, answer, memory, step)
+        return self.look(views, candidates), known, candidates
 
     def sweep(self, views: Views, levels: Tensor) -> Tensor:
         """Evidence at all levels (l/2, 24, h, w) uint8."""

@@ -42,13 +42,14 @@ from oaccdepth.training import curves
 from oaccdepth.training.losses import loss_module
 from oaccdepth.training.patches import GreyBatch, GreyBatches
 from oaccdepth.training.pieces import PatchBatch, PatchBatches
+from oaccdepth.training.prepared import PreparedBatch, PreparedBatches
 from oaccdepth.training.scenes import Scene, find_licence, load_scenes
 from oaccdepth.version import __version__
 from oaccdepth.writers import pictures
 
 log = logging.getLogger(__name__)
 
-Batch = GreyBatch | PatchBatch
+Batch = GreyBatch | PatchBatch | PreparedBatch
 PARTS = ("first", "refinement")  # of the fast network, to be trained alone
 ReportProgress = Callable[[dict[str, float]], None]
 
@@ -79,6 +80,7 @@ class Trainer:
             self.network = checkpoint.create(options.preset)
         # what it is trained with is what it is used with, unless the user says otherwise
         self.network.config = replace(self.network.config, iterations=options.iterations)
+        self.initial = copy.deepcopy(self.network).eval()
         self.network.to(device)
         self.average = copy.deepcopy(self.network).eval()
         self.optimiser = torch.optim.AdamW(
@@ -270,9 +272,11 @@ def choose_patches(
     trainer: Trainer, scenes: Sequence[Scene], more: Sequence[Scene], rank: int, world: int
 ) -> Dataset[Batch]:
     """What the network at hand is trained on."""
-    options, network = trainer.options, trainer.network
+    options, network = trainer.options, trainer.initial
     if not isinstance(network, FastNet):
         return GreyBatches(scenes, options, rank, world)
+    if options.part == "refinement":
+        return PreparedBatches(scenes, more, options, network, rank)
     refine_views = network.config.refine_views if passes_of(options) > 1 else 0
     return PatchBatches(scenes, more, options, refine_views, rank)
 
@@ -289,10 +293,6 @@ def trained_module(trainer: Trainer, world: int) -> nn.Module:
     """
     network, options = trainer.network, trainer.options
     module = loss_module(network, options.part).to(next(network.parameters()).device).train()
-    if isinstance(network, FastNet):
-        for name, child in network.named_children():
-            is_trained = name == "refinement" if options.part == "refinement" else True
-            child.requires_grad_(is_trained).train(is_trained)
     for layer in module.modules():
         if options.freeze_norms and isinstance(layer, nn.BatchNorm2d | nn.BatchNorm3d):
             layer.eval()

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from oaccdepth.evidence.fit import fewer, fit
-from oaccdepth.networks.fast import (
-    OFFSETS,
-    Answer,
-    FastNet,
-    Memory,
-    choose_candidates,
-    colour,
-    describe,
-)
+from oaccdepth.networks.fast import OFFSETS, Answer, FastNet, Memory, Refinement, colour
 from oaccdepth.networks.paper import OACCNet
 from oaccdepth.training.patches import GreyBatch
 from oaccdepth.training.pieces import PatchBatch
+from oaccdepth.training.prepared import PreparedBatch
 from oaccdepth.training.variants import UNKNOWN
 
 BAD = 0.07  # px: the benchmark's threshold
 BETTER = 0.1  # px that another surface must be nearer to the truth, to be the right one
 USUAL = 0.15  # loss of a patch that can be solved
+
+Kept = TypeVar("Kept", Answer, Memory)
 
 
 class FastLoss(nn.Module):
@@ -36,51 +31,61 @@ class FastLoss(nn.Module):
     share of bad pixels, softened, and how well the pass knows where it is right.
     """
 
-    def __init__(self, network: FastNet, part: str = "") -> None:
+    def __init__(self, network: FastNet) -> None:
         super().__init__()
-        self.network, self.part = network, part
+        self.network = network
 
     def forward(self, batch: PatchBatch, iterations: int) -> tuple[Tensor, dict[str, Tensor]]:
         """Loss, and its parts for the log."""
         picture = torch.stack([colour(views.reference) for views in batch.views])
-        with torch.set_grad_enabled(self.part != "refinement" and torch.is_grad_enabled()):
-            fields = self.network.first_pass(batch.volume, picture, batch.levels)
-        answer = Answer(*fields)
-        first = answer.disparity
-        loss = torch.zeros_like(first.sum())
-        if self.part != "refinement":
-            divergence = level_divergence(answer.logits, batch.levels, batch.truth)
-            loss = loss + answer_loss(answer, divergence, batch.truth, batch.valid)
+        answer = Answer(*self.network.first_pass(batch.volume, picture, batch.levels))
+        first = answer.disparity.detach()
+        divergence = level_divergence(answer.logits, batch.levels, batch.truth)
+        loss = answer_loss(answer, divergence, batch.truth, batch.valid)
         memory = Memory(batch.levels, answer.logits.detach(), picture)
         for number in range(iterations - 1):
-            step = self.network.refine_step(number)
-            answer, divergence = self._refine(batch, self._fitted(batch, answer), memory, step)
+            answer, divergence = self._refine(batch, answer, memory, number)
             loss = loss + answer_loss(answer, divergence, batch.truth, batch.valid)
-        return loss, measure(first.detach(), answer.disparity.detach(), batch)
-
-    @torch.no_grad()
-    def _fitted(self, batch: PatchBatch, answer: Answer) -> Answer:
-        """What a refinement starts from: the last answers, fitted to the views."""
-        pairs = zip(batch.views, answer.disparity.detach().float(), strict=True)
-        fits = [fit(fewer(views), disparity, 1) for views, disparity in pairs]
-        disparity, information = (torch.stack(maps) for maps in zip(*fits, strict=True))
-        return replace(answer, disparity=disparity, information=information)
+        return loss, measure(first, answer.disparity.detach(), batch)
 
     def _refine(
-        self, batch: PatchBatch, last: Answer, memory: Memory, step: float
+        self, batch: PatchBatch, last: Answer, memory: Memory, number: int
     ) -> tuple[Answer, Tensor]:
         """One further pass over every patch; its answer and divergence."""
-        candidates = choose_candidates(last.disparity, step)
-        seen = [
-            self.network.look(views, part[None])
-            for views, part in zip(batch.views, candidates, strict=True)
+        given = [
+            self.network.prepare(views, only(last, index), only(memory, index), number)
+            for index, views in enumerate(batch.views)
         ]
-        known = describe(candidates, last, memory, step)
-        answer = Answer(*self.network.refinement(torch.cat(seen), known, candidates))
-        return answer, candidate_divergence(answer.logits, candidates, batch.truth, step)
+        seen, known, candidates = (torch.cat(maps) for maps in zip(*given, strict=True))
+        answer = Answer(*self.network.refinement(seen, known, candidates))
+        return answer, candidate_divergence(answer.logits, candidates, batch.truth)
 
 
-def measure(first: Tensor, last: Tensor, batch: PatchBatch) -> dict[str, Tensor]:
+class RefinementLoss(nn.Module):
+    """The same for the refinement alone, of what was prepared for it beforehand."""
+
+    def __init__(self, refinement: Refinement) -> None:
+        super().__init__()
+        self.refinement = refinement
+
+    def forward(self, batch: PreparedBatch, iterations: int) -> tuple[Tensor, dict[str, Tensor]]:
+        """Loss, and its parts for the log. How many passes came before does not matter here."""
+        answer = Answer(*self.refinement(batch.seen, batch.known, batch.candidates))
+        divergence = candidate_divergence(answer.logits, batch.candidates, batch.truth)
+        loss = answer_loss(answer, divergence, batch.truth, batch.valid)
+        first = batch.candidates[:, OFFSETS // 2]
+        return loss, measure(first, answer.disparity.detach(), batch)
+
+
+def only(maps: Kept, index: int) -> Kept:
+    """Of what is known of several patches, that of one; each field is (b, ...)."""
+    fields = {
+        name: value[index : index + 1] for name, value in vars(maps).items() if value is not None
+    }
+    return replace(maps, **fields)
+
+
+def measure(first: Tensor, last: Tensor, batch: PatchBatch | PreparedBatch) -> dict[str, Tensor]:
     """Errors of the first and the last pass where the truth is known, for the log."""
     known = batch.valid & (batch.truth < UNKNOWN)
     before, after = ((maps - batch.truth).abs() for maps in (first, last))
@@ -118,10 +123,11 @@ def level_divergence(logits: Tensor, levels: Tensor, truth: Tensor) -> Tensor:
     return divergence_at(F.log_softmax(logits, 1), position)
 
 
-def candidate_divergence(logits: Tensor, candidates: Tensor, truth: Tensor, step: float) -> Tensor:
+def candidate_divergence(logits: Tensor, candidates: Tensor, truth: Tensor) -> Tensor:
     """The same for candidates; where another surface is the right one, from that one."""
     scores = F.log_softmax(logits, 1)
     own = candidates[:, OFFSETS // 2]
+    step = candidates[:, OFFSETS // 2 + 1] - own
     near = divergence_at(scores[:, :OFFSETS], (truth - own) / step + OFFSETS // 2)
     away = (truth - own).abs() - step * (OFFSETS // 2)  # beyond what the offsets reach
     distance, best = (candidates[:, OFFSETS:] - truth[:, None]).abs().min(1, keepdim=True)
@@ -140,8 +146,10 @@ def divergence_at(scores: Tensor, position: Tensor) -> Tensor:
 
 
 def loss_module(network: FastNet | OACCNet, part: str = "") -> nn.Module:
-    """A network with the loss it is trained with."""
-    return PaperLoss(network) if isinstance(network, OACCNet) else FastLoss(network, part)
+    """A network, or a part of it, with the loss it is trained with."""
+    if isinstance(network, OACCNet):
+        return PaperLoss(network)
+    return RefinementLoss(network.refinement) if part == "refinement" else FastLoss(network)
 
 
 class PaperLoss(nn.Module):

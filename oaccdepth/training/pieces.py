@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -21,6 +22,8 @@ POOL = 12  # variants that patches are drawn from
 NARROW = 0.4  # share of steps with fewer levels: a range is searched no wider than it must be
 FEWEST_PAIRS = 4  # of levels
 LIFE = 96  # steps that a variant is kept for
+
+Held = TypeVar("Held")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,10 +47,11 @@ class PatchBatch:
         )
 
 
-class PatchBatches(Dataset[PatchBatch]):
-    """Batch number n of a process is always the same: that makes a run resumable.
+class Pool(Dataset[Any], Generic[Held]):
+    """Variants that live for a while; what is drawn for step n of a process is always the same.
 
-    Slot s of the pool holds a variant for LIFE steps; slots change one after the other.
+    That makes a run resumable. Slot s holds a variant for LIFE steps; slots change one after the
+    other.
     """
 
     def __init__(
@@ -65,14 +69,43 @@ class PatchBatches(Dataset[PatchBatch]):
             raise InvalidOption(
                 f"--patch {options.patch}: larger than a scene. Use at most {smallest // 8 * 8}."
             )
-        self.pool: dict[int, tuple[int, Variant]] = {}
+        self.slots: dict[int, tuple[int, Held]] = {}
+
+    def draw(self, rng: np.random.Generator, step: int) -> list[Held]:
+        """As many variants as a batch has patches."""
+        return [self._held(int(slot), step) for slot in rng.integers(POOL, size=self.options.batch)]
+
+    def finish(self, variant: Variant, rng: np.random.Generator) -> Held:
+        """What is kept of a variant."""
+        raise NotImplementedError
+
+    def _held(self, slot: int, step: int) -> Held:
+        generation = (step * POOL // LIFE + slot) // POOL
+        if slot not in self.slots or self.slots[slot][0] != generation:
+            self.slots[slot] = (generation, self._make(slot, generation))
+        return self.slots[slot][1]
+
+    def _make(self, slot: int, generation: int) -> Held:
+        rng = np.random.default_rng((self.options.seed, self.rank, 0, slot, generation))
+        scene = self.choose_scene(rng)
+        return self.finish(make_variant(scene, rng, self.refine_views, self.options.patch), rng)
+
+    def choose_scene(self, rng: np.random.Generator) -> Scene:
+        """One of the scenes, or of those that `--more` gives, as often as `--more-share` says."""
+        scenes = self.more if self.more and rng.random() < self.options.more_share else self.scenes
+        return scenes[int(rng.integers(len(scenes)))]
+
+    def generator(self, step: int) -> np.random.Generator:
+        """Of everything that is random about a step."""
+        return np.random.default_rng((self.options.seed, self.rank, 1, step))
+
+
+class PatchBatches(Pool[Variant]):
+    """Patches with their evidence, for all passes."""
 
     def __getitem__(self, step: int) -> PatchBatch:
-        rng = np.random.default_rng((self.options.seed, self.rank, 1, step))
-        slots = rng.integers(POOL, size=self.options.batch)
-        parts = [
-            cut_patch(self._variant(int(slot), step), self.options.patch, rng) for slot in slots
-        ]
+        rng = self.generator(step)
+        parts = [cut_patch(variant, self.options.patch, rng) for variant in self.draw(rng, step)]
         if rng.random() < NARROW:
             parts = narrow(parts, rng)
         return PatchBatch(
@@ -83,32 +116,27 @@ class PatchBatches(Dataset[PatchBatch]):
             [part.views for part in parts],
         )
 
-    def _variant(self, slot: int, step: int) -> Variant:
-        generation = (step * POOL // LIFE + slot) // POOL
-        if slot not in self.pool or self.pool[slot][0] != generation:
-            self.pool[slot] = (generation, self._make(slot, generation))
-        return self.pool[slot][1]
+    def finish(self, variant: Variant, rng: np.random.Generator) -> Variant:
+        """All of it."""
+        return variant
 
-    def _make(self, slot: int, generation: int) -> Variant:
-        rng = np.random.default_rng((self.options.seed, self.rank, 0, slot, generation))
-        scene = self.choose_scene(rng)
-        return make_variant(scene, rng, self.refine_views, self.options.patch)
 
-    def choose_scene(self, rng: np.random.Generator) -> Scene:
-        """One of the scenes, or of those that `--more` gives, as often as `--more-share` says."""
-        scenes = self.more if self.more and rng.random() < self.options.more_share else self.scenes
-        return scenes[int(rng.integers(len(scenes)))]
+def choose_window(valid: Tensor, size: int, rng: np.random.Generator) -> tuple[slice, slice]:
+    """Rows and columns of a square, at best one with something valid in it."""
+    height, width = valid.shape
+    for _ in range(8):
+        y, x = (8 * int(rng.integers((side - size) // 8 + 1)) for side in (height, width))
+        window = slice(y, y + size), slice(x, x + size)
+        if valid[window].float().mean() > 0.5:
+            break
+    return window
 
 
 def cut_patch(variant: Variant, size: int, rng: np.random.Generator) -> Variant:
-    """A square of a variant, at best one with something valid in it."""
-    height, width = variant.truth.shape
-    for _ in range(8):
-        y, x = (8 * int(rng.integers((side - size) // 8 + 1)) for side in (height, width))
-        here = (..., slice(y, y + size), slice(x, x + size))
-        if variant.valid[here].float().mean() > 0.5:
-            break
-    wide = (..., slice(y, y + size + 2 * MARGIN), slice(x, x + size + 2 * MARGIN))
+    """A square of a variant."""
+    rows, columns = choose_window(variant.valid, size, rng)
+    here = (..., rows, columns)
+    wide = (..., with_margin(rows), with_margin(columns))
     views = variant.views
     return Variant(
         Views(
@@ -122,6 +150,11 @@ def cut_patch(variant: Variant, size: int, rng: np.random.Generator) -> Variant:
         variant.truth[here],
         variant.valid[here],
     )
+
+
+def with_margin(side: slice) -> slice:
+    """The same pixels in views that have a margin, and the margin."""
+    return slice(side.start, side.stop + 2 * MARGIN)
 
 
 def narrow(parts: list[Variant], rng: np.random.Generator) -> list[Variant]:

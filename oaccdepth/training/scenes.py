@@ -1,14 +1,16 @@
-"""Scenes with ground truth, whole, in memory."""
+"""Scenes with ground truth, unpacked to be cut at random."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from oaccdepth.errors import InvalidLightField
+from oaccdepth.files.atomic import told
 from oaccdepth.files.regular import read_small, walk
 from oaccdepth.lightfield import Array, BoolArray, FloatArray, as_float
 from oaccdepth.readers import find, read, read_ground_truth
@@ -23,13 +25,13 @@ class Scene:
     """A light field with ground truth."""
 
     name: str
-    views: Array  # (u, v, h, w, 3) uint8
+    views: Array  # (u, v, h, w, 3) uint8, mapped from a file
     truth: FloatArray  # (h, w) [px]
     valid: BoolArray  # (h, w): where the truth may be learnt
 
 
 def load_scenes(root: Path) -> list[Scene]:
-    """Every scene with ground truth below `root`, whole, in memory."""
+    """Every scene with ground truth below `root`."""
     scenes = [scene for path in find(root) if (scene := load_scene(path)) is not None]
     if not scenes:
         raise InvalidLightField(
@@ -51,7 +53,15 @@ def load_scene(path: Path) -> Scene | None:
     if views.shape[-1] == 1:
         views = np.repeat(views, 3, axis=-1)
     valid = np.isfinite(truth) & read_valid_mask(path, truth.shape)
-    return Scene(path.name, views, np.where(valid, truth, 0).astype(np.float32), valid)
+    return Scene(path.name, mapped(views), np.where(valid, truth, 0).astype(np.float32), valid)
+
+
+def mapped(views: Array) -> Array:
+    """The same from a temporary file: a hundred scenes would fill the memory of most machines."""
+    with told(Path(tempfile.gettempdir())), tempfile.TemporaryFile() as file:
+        file.write(np.ascontiguousarray(views).data)
+        file.flush()
+        return np.memmap(file, views.dtype, "r", shape=views.shape)  # which keeps the file alive
 
 
 def read_valid_mask(path: Path, shape: tuple[int, ...]) -> BoolArray:

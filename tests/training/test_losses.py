@@ -22,12 +22,16 @@ from oaccdepth.training.losses import (
     USUAL,
     FastLoss,
     PaperLoss,
+    RefinementLoss,
     answer_loss,
     candidate_divergence,
     level_divergence,
+    loss_module,
 )
 from oaccdepth.training.patches import GreyBatch
 from oaccdepth.training.pieces import PatchBatch
+from oaccdepth.training.prepared import PreparedBatch, prepare
+from oaccdepth.training.variants import Variant
 
 
 def divergence(scores, position):
@@ -69,7 +73,7 @@ def test_divergence_over_candidates():
     step = 0.1
     candidates = choose_candidates(torch.randn(1, 4, 5), step)
     logits, truth = torch.randn(1, OFFSETS + EXTRA, 4, 5), torch.randn(1, 4, 5)
-    found = candidate_divergence(logits, candidates, truth, step)
+    found = candidate_divergence(logits, candidates, truth)
     others = 0
     for y, x in np.ndindex(4, 5):
         scores = normalised(logits[0, :, y, x].double().numpy())
@@ -135,11 +139,24 @@ def test_pixels_that_are_not_valid_do_not_matter(batch):
     assert set(parts) == {"l1_first", "l1", "bad"}
 
 
+def prepared(batch):
+    """What the refinement is given of the two patches."""
+    variants = [
+        Variant(*parts)
+        for parts in zip(
+            batch.views, batch.volume, batch.levels, batch.truth, batch.valid, strict=True
+        )
+    ]
+    given = zip(*(prepare(make_network().eval(), variant, 0) for variant in variants), strict=True)
+    return PreparedBatch(*(torch.stack(maps) for maps in given), batch.truth, batch.valid)
+
+
 @pytest.mark.parametrize("part", ["", "first", "refinement"])
 def test_gradients_reach_the_part_that_is_trained(batch, part):
     network = make_network()
     passes = 1 if part == "first" else 2
-    module = FastLoss(network, part).train()
+    module = loss_module(network, part).train()
+    batch = prepared(batch) if part == "refinement" else batch
     losses = []
     optimiser = torch.optim.AdamW(network.parameters(), 3e-3)
     for _ in range(6):
@@ -154,6 +171,17 @@ def test_gradients_reach_the_part_that_is_trained(batch, part):
         is_trained = {"": True, "first": not is_later, "refinement": is_later}[part]
         has_gradient = parameter.grad is not None and bool(parameter.grad.abs().sum() > 0)
         assert has_gradient == is_trained, name
+
+
+def test_the_refinement_alone_has_the_loss_of_its_pass(batch):
+    """Prepared beforehand or together with the first pass: the same."""
+    network = make_network().eval()
+    with torch.no_grad():
+        first, _ = FastLoss(network)(batch, 1)
+        both, parts = FastLoss(network)(batch, 2)
+        alone, same = RefinementLoss(network.refinement)(prepared(batch), 2)
+    torch.testing.assert_close(alone, both - first, rtol=0.02, atol=1e-3)  # prepared in bf16
+    torch.testing.assert_close(same["l1"], parts["l1"], rtol=0.02, atol=1e-3)
 
 
 def test_the_papers_loss_is_l1_with_the_mask_of_the_truth():

@@ -62,7 +62,7 @@ def test_every_variant_lives_for_a_while(scenes):
     batches._make = lambda slot, generation: made.append((slot, generation))
     for step in range(2 * LIFE):
         for slot in range(POOL):
-            batches._variant(slot, step)
+            batches._held(slot, step)
     assert len(set(made)) == len(made)
     assert all(2 <= sum(slot == s for s, _ in made) <= 3 for slot in range(POOL))
 

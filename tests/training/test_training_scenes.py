@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from oaccdepth.errors import InvalidLightField, UnreadableFile
+from oaccdepth.readers import read
 from oaccdepth.training.scenes import MOST_LICENCE, find_licence, load_scenes, read_valid_mask
 
 
@@ -17,6 +18,8 @@ def test_scenes_are_loaded_with_their_masks(scene, scene_folder, tmp_path):
     assert [s.name for s in scenes] == ["town"]
     np.testing.assert_allclose(scenes[0].truth, scene.disparity, atol=1e-6)
     assert scenes[0].valid.all()
+    assert isinstance(scenes[0].views, np.memmap)  # many scenes need not fit into memory
+    np.testing.assert_array_equal(scenes[0].views, read(scene_folder).views)
     with pytest.raises(InvalidLightField) as caught:
         load_scenes(tmp_path)
     assert str(caught.value) == (

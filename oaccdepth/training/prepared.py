@@ -1,0 +1,82 @@
+"""Batches for the refinement alone: what the passes before it make of whole variants, once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from oaccdepth.estimation.device import half_is_quick
+from oaccdepth.networks.fast import Answer, FastNet, Memory, colour
+from oaccdepth.options import TrainOptions
+from oaccdepth.training.pieces import NARROW, Pool, choose_window, narrow
+from oaccdepth.training.scenes import Scene
+from oaccdepth.training.variants import Variant
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedBatch:
+    """What a refinement is given, and the truth; or the same of one variant, without b."""
+
+    seen: Tensor  # (b, c, h, w)
+    known: Tensor  # (b, c, h, w)
+    candidates: Tensor  # (b, n, h, w) [px]
+    truth: Tensor  # (b, h, w) [px]
+    valid: Tensor  # (b, h, w) bool
+
+    def to(self, device: torch.device) -> PreparedBatch:
+        """The same on a device."""
+        return PreparedBatch(*(maps.to(device) for maps in vars(self).values()))
+
+
+class PreparedBatches(Pool[PreparedBatch]):
+    """Patches of what the refinement is given.
+
+    The passes before the one that is trained are those of the network that the run began with, on
+    the CPU, and see whole variants, as they do in use.
+    """
+
+    def __init__(
+        self,
+        scenes: Sequence[Scene],
+        more: Sequence[Scene],
+        options: TrainOptions,
+        network: FastNet,
+        rank: int = 0,
+    ) -> None:
+        super().__init__(scenes, more, options, network.config.refine_views, rank)
+        self.network = network
+
+    def __getitem__(self, step: int) -> PreparedBatch:
+        rng = self.generator(step)
+        parts = [self._cut(variant, rng) for variant in self.draw(rng, step)]
+        return PreparedBatch(*(torch.stack(maps) for maps in zip(*parts, strict=True)))
+
+    def _cut(self, variant: PreparedBatch, rng: np.random.Generator) -> tuple[Tensor, ...]:
+        window = choose_window(variant.valid, self.options.patch, rng)
+        return tuple(maps[(..., *window)] for maps in vars(variant).values())
+
+    def finish(self, variant: Variant, rng: np.random.Generator) -> PreparedBatch:
+        """The passes before the one that is trained."""
+        if rng.random() < NARROW:
+            (variant,) = narrow([variant], rng)
+        number = int(rng.integers(self.options.iterations - 1))
+        seen, known, candidates = prepare(self.network, variant, number)
+        return PreparedBatch(seen, known, candidates, variant.truth, variant.valid)
+
+
+@torch.no_grad()
+def prepare(network: FastNet, variant: Variant, number: int) -> list[Tensor]:
+    """What refinement `number` is given of a whole variant: evidence, what is known, candidates."""
+    picture = colour(variant.views.reference)[None]
+    with torch.autocast("cpu", torch.bfloat16, enabled=half_is_quick()):
+        fields = network.first_pass(variant.volume[None], picture, variant.levels)
+        answer = Answer(*fields)
+        memory = Memory(variant.levels, answer.logits, picture)
+        for earlier in range(number):
+            given = network.prepare(variant.views, answer, memory, earlier)
+            answer = Answer(*network.refinement(*given))
+    return [maps[0].contiguous() for maps in network.prepare(variant.views, answer, memory, number)]

@@ -1,0 +1,60 @@
+"""Batches of the refinement: prepared as the passes before it do it, the same for a step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from oaccdepth.networks.fast import OFFSETS, FastConfig, FastNet
+from oaccdepth.options import TrainOptions
+from oaccdepth.training import prepared
+from oaccdepth.training.pieces import LIFE
+from oaccdepth.training.prepared import PreparedBatches
+from oaccdepth.training.scenes import load_scenes
+from oaccdepth.training.variants import make_variant
+
+OPTIONS = TrainOptions(batch=2, patch=24, steps=1, iterations=3)
+
+
+@pytest.fixture(scope="module")
+def scenes(scene_folder):
+    return load_scenes(scene_folder)
+
+
+@pytest.fixture(scope="module")
+def network():
+    torch.manual_seed(0)
+    return FastNet(FastConfig(channels=(16,) * 4, refine_channels=(16,) * 3)).eval()
+
+
+def same(first, second):
+    pairs = zip(vars(first).values(), vars(second).values(), strict=True)
+    return all(torch.equal(one, other) for one, other in pairs)
+
+
+def test_a_step_always_has_the_same_patches(scenes, network):
+    running = PreparedBatches(scenes, [], OPTIONS, network)
+    later = running[LIFE]
+    assert same(PreparedBatches(scenes, [], OPTIONS, network)[LIFE], later)
+    assert later.truth.shape == later.valid.shape == (2, 24, 24)
+    assert later.candidates.shape == (2, OFFSETS + 2, 24, 24)
+    assert len(later.seen) == len(later.known) == 2
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_variant_is_prepared_as_in_use(scenes, network, number, monkeypatch):
+    """What the network gives its refinement in `passes`."""
+    monkeypatch.setattr(prepared, "half_is_quick", lambda: False)
+    variant = make_variant(scenes[0], np.random.default_rng(0), network.config.refine_views, 48)
+    given = []
+    monkeypatch.setattr(network, "sweep", lambda views, levels: variant.volume)
+    forward = network.refinement.forward
+    monkeypatch.setattr(
+        network.refinement, "forward", lambda *maps: given.append(maps) or forward(*maps)
+    )
+    with torch.no_grad():
+        list(network.passes(variant.views, variant.levels, iterations=3))
+    found = prepared.prepare(network, variant, number)
+    for maps, expected in zip(found, given[number], strict=True):
+        torch.testing.assert_close(maps, expected[0], rtol=1e-4, atol=1e-4)
