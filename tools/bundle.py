@@ -1,11 +1,13 @@
 """Weights of a training run -> bundled weights that say how good they are, and how sure.
 
-python tools/bundle.py RUN/latest.safetensors NAME VALIDATION [STRESS] [--licence TEXT]
+python tools/bundle.py RUN/latest.safetensors NAME VALIDATION [STRESS [MORE ...]]
+    [--licence TEXT] [--diagram PNG]
 
 Estimates every scene with ground truth below the folders (automatic range, 15 px border left out,
-as `oaccdepth evaluate` does). On all of them together it fits the weights of the signs of a good
-answer, so that the confidence is a probability. Writes weights/NAME.safetensors with the scores,
-replaces the card in weights/README.md, and prints a table of the confidence's reliability.
+as `oaccdepth evaluate` does). On all folders but the first it fits the weights of the signs of a
+good answer, so that the confidence is a probability; the first shows whether that holds elsewhere.
+Writes weights/NAME.safetensors with the scores, replaces the card in weights/README.md, and prints
+(or draws) how reliable the confidence is.
 """
 
 import argparse
@@ -15,8 +17,10 @@ import subprocess
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
 from oaccdepth import readers
@@ -28,9 +32,19 @@ from oaccdepth.networks.fast import Answer, FastNet, signs
 WEIGHTS = Path(__file__).parents[1] / "weights"
 BAD = 0.07  # px
 BINS = 10  # of the confidence
+SIDE = 400  # px of the diagram
+COLOURS = ((27, 94, 168), (200, 80, 30), (60, 140, 70))  # of the folders
 
 
 Certainty = tuple[float, float, float]
+
+
+class Bin(NamedTuple):
+    """Pixels of about the same confidence."""
+
+    said: float  # their mean confidence
+    true: float  # share of them within 0.07 px
+    share: float  # of all pixels
 
 
 class Recording(FastNet):
@@ -96,21 +110,43 @@ def calibrate(scenes: list[Scene]) -> Certainty:
     return float(weights[0]), float(weights[1]), float(weights[2])
 
 
-def reliability(scenes: list[Scene], certainty: Certainty) -> tuple[float, list[str]]:
-    """Expected calibration error, and a row for each tenth of the confidence."""
+def reliability(scenes: list[Scene], certainty: Certainty) -> tuple[float, list[Bin]]:
+    """Expected calibration error, and every tenth of the confidence."""
     x = np.concatenate([scene.signs for scene in scenes], 1)
     right = np.concatenate([scene.right for scene in scenes])
     reach = np.concatenate([scene.reach for scene in scenes])
     sure = reach / (1 + np.exp(-np.array(certainty) @ x))
     number = np.minimum((sure * BINS).astype(int), BINS - 1)
-    error, rows = 0.0, []
-    for index in range(BINS):
-        here = number == index
-        if here.any():
-            said, true, share = sure[here].mean(), right[here].mean(), here.mean()
-            error += share * abs(said - true)
-            rows.append(f"| {said:.2f} | {true:.2f} | {100 * share:.1f} % |")
-    return float(error), rows
+    tenths = [number == index for index in range(BINS)]
+    bins = [
+        Bin(float(sure[here].mean()), float(right[here].mean()), float(here.mean()))
+        for here in tenths
+        if here.any()
+    ]
+    return sum(bin.share * abs(bin.said - bin.true) for bin in bins), bins
+
+
+def draw_diagram(path: Path, sets: dict[str, list[Bin]]) -> None:
+    """Confidence across, share of good pixels upwards; larger dots stand for more pixels."""
+    image = Image.new("RGB", (SIDE + 220, SIDE + 80), "white")
+    pen, font = ImageDraw.Draw(image), ImageFont.load_default(15)
+    left, lower = 60, SIDE + 20
+    for tick in range(0, 11, 2):
+        at = SIDE * tick / 10
+        pen.line((left, lower - at, left + SIDE, lower - at), fill=(226, 230, 234))
+        pen.text((left - 8, lower - at), f"{tick / 10:g}", "black", font, anchor="rm")
+        pen.text((left + at, lower + 8), f"{tick / 10:g}", "black", font, anchor="ma")
+    pen.line((left, lower, left + SIDE, lower - SIDE), fill=(150, 156, 162), width=2)
+    for row, (colour, (name, bins)) in enumerate(zip(COLOURS, sets.items(), strict=False)):
+        places = [(left + SIDE * bin.said, lower - SIDE * bin.true) for bin in bins]
+        pen.line(places, fill=colour, width=2)
+        for (x, y), bin in zip(places, bins, strict=True):
+            radius = 3 + 12 * bin.share**0.5
+            pen.ellipse((x - radius, y - radius, x + radius, y + radius), fill=colour)
+        pen.text((left + SIDE + 20, 30 + 24 * row), name, colour, font)
+    pen.text((left + SIDE / 2, lower + 32), "confidence", "black", font, anchor="ma")
+    pen.text((left + 8, 12), "share within 0.07 px", "black", font)
+    image.save(path)
 
 
 def write_card(name: str) -> None:
@@ -129,6 +165,7 @@ def main() -> None:
     parser.add_argument("name")
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--licence", help="NAME: WHAT THE DATA IS, instead of the data's text")
+    parser.add_argument("--diagram", type=Path, help="draw how reliable the confidence is")
     options = parser.parse_args()
     name, folders = options.name, options.folders
     trained, facts = checkpoint.load(options.source)
@@ -136,12 +173,17 @@ def main() -> None:
     network = Recording(trained.config).eval()
     network.load_state_dict(trained.state_dict())
     sets = [examine(network, folder) for folder in folders]
-    certainty = calibrate([scene for scenes in sets for scene in scenes])
+    certainty = calibrate([scene for scenes in sets[1:] or sets for scene in scenes])
     trained.config = replace(trained.config, certainty=certainty)
     print("certainty", certainty)
+    found = {}
     for folder, scenes in zip(folders, sets, strict=True):
-        error, rows = reliability(scenes, certainty)
-        print(f"{folder.name}: expected calibration error {error:.3f}", *rows, sep="\n")
+        error, found[folder.name] = reliability(scenes, certainty)
+        print(f"{folder.name}: expected calibration error {error:.3f}")
+        for bin in found[folder.name]:
+            print(f"| {bin.said:.2f} | {bin.true:.2f} | {100 * bin.share:.1f} % |")
+    if options.diagram:
+        draw_diagram(options.diagram, found)
     for key, scenes in zip(("scores", "stress"), sets, strict=False):
         facts[key] = json.dumps({scene.name: scene.scores for scene in scenes})
     checkpoint.save(WEIGHTS / f"{name}.safetensors", trained, facts)
