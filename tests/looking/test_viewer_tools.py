@@ -12,6 +12,7 @@ from oaccdepth.disparity import DisparityMap
 from oaccdepth.lightfield import LightField
 from oaccdepth.looking.refocus import refocus
 from oaccdepth.looking.viewer import write_viewer
+from oaccdepth.looking.viewer.page import script_of
 from oaccdepth.writers.pictures import colourise
 from oaccdepth.writers.point_cloud import points
 
@@ -152,7 +153,20 @@ def test_cover_moves_until_it_is_touched(visit):
     assert page.page.locator("#left").input_value() == "refocused"
 
 
-def test_cover_is_still_for_who_prefers_that(visit, scene):
+def test_cover_wipes_the_disparity_over_the_view(visit, rich_result):
+    page = visit(link="", reduced_motion="no-preference")
+    page.hide_marks()
+    coloured = colourise(rich_result.disparity)
+    seen = []
+    while not seen or (min(seen) > 25 and len(seen) < 60):
+        page.page.wait_for_timeout(200)
+        seen.append(difference(page.picture()[:36], coloured[:36]))  # above the buttons
+    assert min(seen) < 25 < max(seen)
+    page.press("i")
+    assert page.page.locator("#handle").get_attribute("aria-valuenow") == "50"
+
+
+def test_cover_stands_still_with_reduced_motion(visit, scene):
     page = visit(link="")
     assert page.page.locator("#cover").is_visible()
     page.page.locator("#cover").evaluate("(cover) => cover.style.setProperty('opacity', '0')")
@@ -266,6 +280,54 @@ def test_cloud_stands_where_the_ply_has_it(visit, scene, tmp_path, has_camera):
     unturned = np.abs(scene.light_field.centre * 255 - expected).mean(axis=2)
     assert np.nanmedian(off) < 8
     assert np.nanmean(off) < 0.6 * np.nanmean(unturned)
+
+
+MAKE_POINTS = """
+([width, height, disparity]) => {
+  const solid = snapEdges({ width, height, extent, disparity: Float32Array.from(disparity) });
+  const scene = { width, height, solid, extent, grid: { rows: 1, columns: 1, middle: {} }, meta: {} };
+  scene.confidence = new Uint8Array(width * height);
+  const space = { isPlaced: (d) => d > NOT_KNOWN, slope: 1, pitch: 1, median: 0 };
+  const { places, pixels } = makePoints(scene, space, new Uint8Array(4 * width * height), null, 30);
+  return { disparities: [...places].filter((_, i) => i % 3 === 2), pixels: [...pixels] };
+}"""
+
+
+def make_points(browser, disparity):
+    """What the page's script makes of a disparity map: pixels and disparities of all points."""
+    scripts = "".join(script_of(name) for name in ("scene.js", "space.js", "points.js"))
+    page = browser.new_page()
+    height, width = disparity.shape
+    low, high = float(disparity.min()), float(disparity.max())
+    page.evaluate(f"window.extent = {{ usual: [{low}, {high}], full: [{low}, {high}] }}")
+    made = page.evaluate(
+        f"(of) => {{ {scripts}; return ({MAKE_POINTS})(of) }}",
+        [width, height, disparity.ravel().tolist()],
+    )
+    page.close()
+    return np.array(made["pixels"]), np.array(made["disparities"])
+
+
+def test_what_is_hidden_is_stretched_between_its_surroundings(browser):
+    """Behind a board on a floor that rises towards the viewer: no step where the sides meet."""
+    floor = np.linspace(-2, 1, 60, dtype=np.float32)[:, None].repeat(60, axis=1)
+    board = floor.copy()
+    board[20:40, 20:40] = 2
+    pixels, disparities = make_points(browser, board)
+    hidden = np.full(board.size, np.nan)
+    hidden[pixels[3600:]] = disparities[3600:]  # after those that the centre view sees
+    behind = hidden.reshape(board.shape)[20:40, 20:40]
+    assert np.isfinite(behind).all()
+    assert np.abs(behind - floor[20:40, 20:40]).max() < 0.15
+
+
+def test_one_wrong_pixel_does_not_fly(browser):
+    wall = np.zeros((20, 20), dtype=np.float32)
+    wall[:4] = 1.0  # something in front
+    speck = wall.copy()
+    speck[12, 9] = 0.9
+    _, disparities = make_points(browser, speck)
+    assert np.array_equal(disparities[:400].reshape(20, 20), wall)
 
 
 def test_a_click_on_a_point_inspects_it(visit):

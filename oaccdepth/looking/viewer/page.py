@@ -130,8 +130,12 @@ def _text(name: str) -> str:
 @cache
 def _script() -> str:
     """All our scripts as one module: the imports between them fall away, and so does `export`."""
-    parts = [_EXPORT.sub("", _IMPORT.sub("", _text(f"js/{name}"))) for name in SCRIPTS]
-    return _closed("\n".join(parts))
+    return _closed("\n".join(script_of(name) for name in SCRIPTS))
+
+
+def script_of(name: str) -> str:
+    """One of our scripts, to be put after those that it uses."""
+    return _EXPORT.sub("", _IMPORT.sub("", _text(f"js/{name}")))
 
 
 def _closed(script: str) -> str:

@@ -12,8 +12,8 @@ const MOTIONS = { inspect: "travel", move: "travel", focus: "pull", cloud: "sway
 export class Actions {
   constructor(scene, state, layers, stage, motion, address) {
     Object.assign(this, { scene, state, layers, stage, motion, address });
-    const { left, right, layout } = state.values;
-    this.front = { left, right, layout }; // what lies behind the cover
+    const { left, right, layout, split } = state.values;
+    this.front = { left, right, layout, split }; // what lies behind the cover
   }
 
   // Tools and layouts ----------------------------------------------------------------------------
@@ -65,9 +65,8 @@ export class Actions {
   leaveCover() {
     if (!this.state.get("isCover")) return;
     this.motion.stop();
-    const { left, right, layout } = this.front;
     const { focus, aperture } = this.motion.home;
-    this.state.set({ isCover: false, left, right, layout, focus, aperture, camera: { x: 0, y: 0 } });
+    this.state.set({ ...this.front, isCover: false, focus, aperture, camera: { x: 0, y: 0 } });
   }
 
   /**

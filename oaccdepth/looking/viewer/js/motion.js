@@ -4,7 +4,13 @@ import { REST } from "./state.js";
 
 export const LOOP_SECONDS = { travel: 4.8, pull: 6, sway: 7.85 }; // after which it starts anew
 const COVER_SECONDS = { loop: 9, pull: 7 };
-const smooth = (part) => part * part * (3 - 2 * part);
+
+/** 0 before `from`, 1 after `to`, and a smooth step between them. */
+function rise(time, from, to) {
+  const part = clamp((time - from) / (to - from), 0, 1);
+  return part * part * (3 - 2 * part);
+}
+
 const mix = (from, to, part) => from + (to - from) * part;
 
 export class Motion {
@@ -53,23 +59,23 @@ export class Motion {
     this.state.set({ motion: null });
   }
 
-  /** A slow figure of eight through the views; after the first, one focus pull. */
+  /** A slow figure of eight through the views, with the disparity wiped over them; after the first, one focus pull. */
   cover(time) {
     const { loop, pull } = COVER_SECONDS;
     const { aperture, focus } = this.home;
-    const isPulling = time >= loop && time < loop + pull;
-    if (isPulling) {
+    if (time >= loop && time < loop + pull) {
       const part = (time - loop) / pull;
-      const open = smooth(clamp(part / 0.25, 0, 1)) * smooth(clamp((1 - part) / 0.2, 0, 1));
-      const there = smooth(clamp((part - 0.25) / 0.4, 0, 1));
+      const open = rise(part, 0, 0.25) * (1 - rise(part, 0.8, 1));
       const [far] = this.scene.extent.usual;
-      const still = { left: "refocused", camera: { x: 0, y: 0 } };
-      return { ...still, aperture: aperture * open, focus: mix(far, focus, there) };
+      const still = { layout: "single", left: "refocused", camera: { x: 0, y: 0 } };
+      return { ...still, aperture: aperture * open, focus: mix(far, focus, rise(part, 0.25, 0.65)) };
     }
-    const angle = (2 * Math.PI * time) / loop;
+    const part = ((time < loop ? time : time - loop - pull) % loop) / loop;
+    const angle = 2 * Math.PI * part;
     const { middle } = this.scene.grid;
     const camera = { x: 0.85 * middle.v * Math.sin(angle), y: 0.4 * middle.u * Math.sin(2 * angle) };
-    return { left: "view", camera, aperture, focus };
+    const split = 1 - rise(part, 0.15, 0.45) + rise(part, 0.6, 0.9);
+    return { layout: "wipe", left: "view", right: "disparity", split, camera, aperture, focus };
   }
 
   /** On a circle through the views. */

@@ -4,6 +4,7 @@ import { NOT_KNOWN } from "./scene.js";
 import { edgeStep, march } from "./space.js";
 
 const MOST_POINTS = 1_200_000; // of larger pictures only some pixels become points
+const SKIN = { passes: 60, gain: 1.7 }; // successive over-relaxation
 const HIDDEN = { confidence: 128, steepness: 7 }; // of points that the centre view does not see
 
 /** Points under construction. */
@@ -86,7 +87,9 @@ function addHidden(list, space, photo, readView, reach) {
     if (view) collectHidden(scene, collected, [u, v], view);
   }
   const visible = { disparity: scene.solid, colours: photo };
+  dropSpecks(scene, collected, visible);
   continueHidden(scene, [continued, collected, visible], reach);
+  smoothContinued(scene, [continued, collected, visible]);
   for (const { disparity, colours } of [collected, continued])
     for (let i = 0; i < area; i++)
       if (space.isPlaced(disparity[i]))
@@ -125,6 +128,22 @@ function collectHidden(scene, layer, [u, v], view) {
       const vx = Math.min(Math.floor(((x + 0.5) * view.width) / width), view.width - 1);
       const vy = Math.min(Math.floor(((y + 0.5) * view.height) / height), view.height - 1);
       paintLayer(layer, at, seen[2], view.pixels, vy * view.width + vx);
+    }
+}
+
+/** Leave out points that stand alone: they come from edges where the estimate wavers. */
+function dropSpecks({ width, height, extent }, layer, visible) {
+  const edge = edgeStep(extent);
+  const known = layer.disparity.slice();
+  for (let y = 1; y < height - 1; y++)
+    for (let i = y * width + 1; i < (y + 1) * width - 1; i++) {
+      const own = known[i];
+      if (own <= NOT_KNOWN) continue;
+      let friends = -1; // it is its own neighbour below
+      for (let row = i - width; row <= i + width; row += width)
+        for (let j = row - 1; j <= row + 1; j++)
+          friends += Math.min(Math.abs(known[j] - own), Math.abs(visible.disparity[j] - own)) < edge;
+      if (friends < 3) layer.disparity[i] = 2 * NOT_KNOWN;
     }
 }
 
@@ -171,11 +190,76 @@ function farthestLayer(layers, i) {
 function farthestBeside({ width, extent }, layers, i) {
   const own = farthestLayer(layers, i);
   if (!own) return -1;
-  let [best, farthest] = [-1, own.disparity[i] - edgeStep(extent)];
+  const front = layers.at(-1).disparity;
+  const edge = edgeStep(extent);
+  let [best, farthest] = [-1, own.disparity[i] - edge];
   for (let side = 0; side < 4; side++) {
     const j = i + (side === 0 ? -1 : side === 1 ? 1 : side === 2 ? -width : width);
+    // What is hidden behind one thing ends at its edge, but not at a single wrong pixel.
+    if (front[j] > edge + Math.max(front[i], front[2 * i - j], front[3 * i - 2 * j])) continue;
     const d = farthestLayer(layers, j)?.disparity[j] ?? Infinity;
     if (d < farthest) [best, farthest] = [j, d];
   }
   return best;
+}
+
+/**
+ * Stretch what was continued like a skin between the surfaces around it, in depth and colour, so
+ * that no cracks and streaks are left where two of them meet behind something.
+ */
+function smoothContinued(scene, layers) {
+  const [continued, ...seen] = layers;
+  const places = [];
+  continued.disparity.forEach((d, i) => d > NOT_KNOWN && places.push(i));
+  const values = new Float32Array(4 * continued.disparity.length); // disparity and colour
+  continued.disparity.forEach((_, i) => {
+    const layer = farthestLayer(layers, i);
+    if (layer) values.set([layer.disparity[i], ...layer.colours.subarray(4 * i, 4 * i + 3)], 4 * i);
+  });
+  const sources = findSources(scene, continued, seen, places);
+  const fronts = places.map((i) => farthestLayer(seen, i).disparity[i] - edgeStep(scene.extent));
+  for (let pass = 0; pass < SKIN.passes; pass++) relax(places, sources, fronts, values);
+  for (const i of places) {
+    continued.disparity[i] = values[4 * i];
+    for (let c = 0; c < 3; c++) continued.colours[4 * i + c] = values[4 * i + 1 + c];
+  }
+}
+
+/** Four pixels for every place, -1 for none: those beside it, as far as they lie behind what hides it. */
+function findSources({ width, extent }, continued, seen, places) {
+  const edge = edgeStep(extent);
+  const isContinued = (i) => continued.disparity[i] > NOT_KNOWN;
+  const farthest = (i) => farthestLayer(seen, i)?.disparity[i] ?? Infinity;
+  const sources = new Int32Array(4 * places.length).fill(-1);
+  places.forEach((i, n) => {
+    const front = farthest(i) - edge;
+    [-1, 1, -width, width].forEach((step, side) => {
+      const [j, beyond] = [i + step, i + 2 * step];
+      if (isContinued(j)) sources[4 * n + side] = j;
+      else if (farthest(j) < front) {
+        // The pixel at the edge mixes two surfaces; the next one does not.
+        const isPure = !isContinued(beyond) && Math.abs(farthest(beyond) - farthest(j)) < edge;
+        sources[4 * n + side] = isPure ? beyond : j;
+      }
+    });
+  });
+  return sources;
+}
+
+/** One round: every place towards the mean of its sources, but never before what hides it. */
+function relax(places, sources, fronts, values) {
+  for (let n = 0; n < places.length; n++) {
+    const at = 4 * places[n];
+    for (let c = 0; c < 4; c++) {
+      let [sum, count] = [0, 0];
+      for (let k = 4 * n; k < 4 * n + 4; k++) {
+        if (sources[k] < 0) continue;
+        sum += values[4 * sources[k] + c];
+        count++;
+      }
+      if (count) values[at + c] += SKIN.gain * (sum / count - values[at + c]);
+    }
+    values[at] = Math.min(values[at], fronts[n]);
+    for (let c = 1; c < 4; c++) values[at + c] = Math.min(Math.max(values[at + c], 0), 255);
+  }
 }

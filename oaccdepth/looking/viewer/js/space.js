@@ -62,7 +62,24 @@ export function snapEdges(scene) {
       }
     map = next;
   }
-  return map;
+  return joinSpecks(scene, map, step);
+}
+
+/** A pixel that stands alone takes the disparity of the most similar pixel beside it. */
+function joinSpecks({ width, height }, map, step) {
+  const joined = map.slice();
+  for (let y = 1; y < height - 1; y++)
+    for (let i = y * width + 1; i < (y + 1) * width - 1; i++) {
+      let [friends, closest] = [0, Infinity];
+      for (let row = i - width; row <= i + width; row += width)
+        for (let j = row - 1; j <= row + 1; j++) {
+          if (j === i || map[j] <= NOT_KNOWN) continue;
+          friends += Math.abs(map[j] - map[i]) < step;
+          if (Math.abs(map[j] - map[i]) < Math.abs(closest - map[i])) closest = map[j];
+        }
+      if (friends < 2 && closest < Infinity && map[i] > NOT_KNOWN) joined[i] = closest;
+    }
+  return joined;
 }
 
 /** Difference between neighbours from which on they belong to two surfaces [px]. */
