@@ -285,8 +285,9 @@ def test_cloud_stands_where_the_ply_has_it(visit, scene, tmp_path, has_camera):
 MAKE_POINTS = """
 ([width, height, disparity]) => {
   const solid = snapEdges({ width, height, extent, disparity: Float32Array.from(disparity) });
-  const scene = { width, height, solid, extent, grid: { rows: 1, columns: 1, middle: {} }, meta: {} };
-  scene.confidence = new Uint8Array(width * height);
+  const confidence = new Uint8Array(width * height);
+  const grid = { rows: 1, columns: 1, middle: {} };
+  const scene = { width, height, solid, extent, confidence, grid, meta: {} };
   const space = { isPlaced: (d) => d > NOT_KNOWN, slope: 1, pitch: 1, median: 0 };
   const { places, pixels } = makePoints(scene, space, new Uint8Array(4 * width * height), null, 30);
   return { disparities: [...places].filter((_, i) => i % 3 === 2), pixels: [...pixels] };
