@@ -1,12 +1,14 @@
-"""The pictures of the README: what a result looks like, its page, and the page of a batch.
+"""The pictures of the documents: what a result looks like, its page, and the page of a batch.
 
-python tools/screenshots.py RESULT [BATCH]: RESULT is a folder written by `oaccdepth demo`, BATCH
-one written by `oaccdepth batch --view`. Writes picture.png, page.png, cloud.png and, with BATCH,
-gallery.png to docs/, each under 300 kB. Needs Playwright (`pip install playwright`) and Chromium.
+python tools/screenshots.py [FOLDER]: runs the demo and a batch of rendered scenes in FOLDER (by
+default a temporary one), then writes picture.png, page.png, cloud.png and gallery.png to docs/,
+each under 300 kB. Needs Playwright (`pip install playwright`) and Chromium.
 """
 
 import math
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -38,10 +40,12 @@ WINDOW = {"width": 1440, "height": 900}
 LARGEST = 290_000  # bytes of a picture
 PATIENCE_MS = 120_000
 ORBIT = 0.7  # of the limit
+GALLERY_SEEDS = (9, 18)  # of four scenes each
 
 
-def main(result: Path, batch: Path | None = None) -> None:
-    """Take all pictures."""
+def main(folder: Path) -> None:
+    """Make the results and take all pictures."""
+    result, batch = make_results(folder)
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = result / VIEWER_FILE
@@ -53,10 +57,24 @@ def main(result: Path, batch: Path | None = None) -> None:
             cloud = cut_out(screenshot(shown, "#viewport"), front)
             store(DOCS / "cloud.png", screenshot(shown))
         store(DOCS / "picture.png", compose(result, cloud))
-        if batch is not None:
-            with visit(browser, batch / "index.html", "", None) as shown:
-                store(DOCS / "gallery.png", screenshot(shown, "body"))
+        with visit(browser, batch / "index.html", "", None) as shown:
+            store(DOCS / "gallery.png", screenshot(shown, "body"))
         browser.close()
+
+
+def make_results(folder: Path) -> tuple[Path, Path]:
+    """The demo's result, and a batch of the scenes that docs/gallery.md names."""
+    demo, scenes, gallery = (folder / name for name in ("demo", "scenes", "gallery"))
+    run("demo", "-o", demo, "--overwrite")
+    for seed in GALLERY_SEEDS:
+        run("render", "-o", scenes, "--scenes", 4, "--seed", seed)
+    run("batch", scenes, "-o", gallery, "--view")
+    return demo, gallery
+
+
+def run(*words: object) -> None:
+    """One command of ours, in this environment."""
+    subprocess.run([sys.executable, "-m", "oaccdepth", *map(str, words)], check=True)
 
 
 @contextmanager
@@ -134,6 +152,7 @@ def store(path: Path, picture: Picture) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (2, 3):
+    if len(sys.argv) > 2:
         sys.exit(__doc__)
-    main(Path(sys.argv[1]), Path(sys.argv[2]) if len(sys.argv) == 3 else None)
+    with tempfile.TemporaryDirectory() as temporary:
+        main(Path(sys.argv[1] if len(sys.argv) == 2 else temporary))
