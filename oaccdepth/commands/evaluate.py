@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -109,45 +108,20 @@ def evaluate(
 
 
 def _print_tables(scored: Evaluation) -> None:
-    from oaccdepth.evaluation import scores
+    from oaccdepth.evaluation.scores import show, tables
 
     console = shared.tables()
-    table = _table("scene", scores.TITLES)
-    for score in scored.scores:
-        _add_row(table, score.scene, score.values)
-    if len(scored.scores) > 1:
-        table.add_section()
-        _add_row(table, "mean", scored.mean, style="bold")
-    console.print(table)
-    if scored.regions:
-        table = _table("scene", scored.regions)
-        for score in scored.scores:
-            _add_row(table, score.scene, {name: score.regions.get(name) for name in scored.regions})
-        if len(scored.scores) > 1:
-            table.add_section()
-            _add_row(table, "mean", scored.region_mean, style="bold")
-        console.print("\nRegions that the scenes mark")
+    for found in tables(scored, THIS_RESULT):
+        table = Table(found.first)
+        for title in found.titles.values():
+            table.add_column(title, justify="right")
+        for label, values in found.rows.items():
+            cells = (show(values.get(name)) for name in found.titles)
+            style = "bold green" if label == found.highlighted else ""
+            table.add_row(escape(label), *cells, style=style)
+        if found.heading:
+            console.print(f"\n{found.heading}")
         console.print(table)
-    scenes, methods = scores.compare(scored, THIS_RESULT)
-    if scenes:
-        table = _table("method", scores.TITLES)
-        for method, values in methods.items():
-            _add_row(table, method, values, style="bold green" if method == THIS_RESULT else "")
-        console.print(f"\nBeside published methods: mean over {', '.join(scenes)}")
-        console.print(table)
-
-
-def _table(first: str, titles: Mapping[str, str]) -> Table:
-    table = Table(first)
-    for title in titles.values():
-        table.add_column(title, justify="right")
-    return table
-
-
-def _add_row(table: Table, label: str, values: Mapping[str, float | None], style: str = "") -> None:
-    from oaccdepth.evaluation.scores import show
-
-    table.add_row(escape(label), *(show(value) for value in values.values()), style=style)
 
 
 def _print_what_is_missing(scored: Evaluation) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -359,34 +359,49 @@ def as_csv(evaluation: Evaluation, name: str) -> str:
     return text.getvalue()
 
 
-def as_markdown(evaluation: Evaluation, name: str) -> str:
+class Table(NamedTuple):
+    """Scores to print: a row of values for each label, and a column for each title."""
+
+    heading: str
+    titles: Mapping[str, str]  # by name of the score
+    rows: Mapping[str, Mapping[str, float]]
+    highlighted: str  # label of the row that stands out
+    first: str = "scene"  # what the labels are
+
+
+def tables(evaluation: Evaluation, name: str) -> list[Table]:
     """Every scene with the mean, its regions, then the place among the published methods."""
     rows = {score.scene: score.values for score in evaluation.scores}
+    regions = {score.scene: score.regions for score in evaluation.scores if score.regions}
     if len(rows) > 1:
-        rows["**mean**"] = evaluation.mean
-    tables = [_markdown_table("scene", rows, TITLES)]
-    if evaluation.regions:
-        regions = {score.scene: score.regions for score in evaluation.scores if score.regions}
-        if len(regions) > 1:
-            regions["**mean**"] = evaluation.region_mean
-        tables.append(_markdown_table("scene", regions, evaluation.regions))
+        rows["mean"] = evaluation.mean
+    if len(regions) > 1:
+        regions["mean"] = evaluation.region_mean
+    found = [Table("", TITLES, rows, "mean")]
+    if regions:
+        found.append(Table("Regions that the scenes mark", evaluation.regions, regions, "mean"))
     scenes, methods = compare(evaluation, name)
     if scenes:
-        named = {f"**{key}**" if key == name else key: row for key, row in methods.items()}
-        table = _markdown_table("method", named, TITLES)
-        tables.append(f"Mean over {', '.join(scenes)}:\n\n{table}")
-    return "\n".join(tables)
+        heading = f"Mean over {', '.join(scenes)}, with published methods"
+        found.append(Table(heading, TITLES, methods, name, first="method"))
+    return found
 
 
-def _markdown_table(
-    first: str, rows: Mapping[str, Mapping[str, float]], titles: Mapping[str, str]
-) -> str:
+def as_markdown(evaluation: Evaluation, name: str) -> str:
+    """The same tables, for a document."""
+    return "\n".join(map(_markdown_table, tables(evaluation, name)))
+
+
+def _markdown_table(table: Table) -> str:
     def line(cells: Iterable[str]) -> str:
         return "| " + " | ".join(cells) + " |\n"
 
-    text = line([first, *titles.values()]) + line(["---"] + ["---:"] * len(titles))
-    for label, values in rows.items():
-        text += line([label, *(show(values.get(name)) for name in titles)])
+    text = f"{table.heading}:\n\n" if table.heading else ""
+    text += line([table.first, *table.titles.values()])
+    text += line(["---"] + ["---:"] * len(table.titles))
+    for label, values in table.rows.items():
+        shown = f"**{label}**" if label == table.highlighted else label
+        text += line([shown, *(show(values.get(name)) for name in table.titles)])
     return text
 
 

@@ -49,18 +49,6 @@ def test_convert_takes_the_reading_options(run, tmp_path, town):
     assert readers.read(tmp_path / "a.npz").grid == (3, 5)
 
 
-def test_convert_keeps_what_is_there(run, tmp_path, town):
-    (tmp_path / "a.h5").write_text("mine")
-    result = run("convert", town, tmp_path / "a.h5")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.splitlines()[-1] == (
-        f"error: {tmp_path}/a.h5: already exists. Pass --overwrite to replace it."
-    )
-    assert (tmp_path / "a.h5").read_text() == "mine"
-    assert run("convert", town, tmp_path / "a.h5", "--overwrite").exit_code == 0
-    assert readers.read(tmp_path / "a.h5").grid == (5, 5)
-
-
 def test_convert_refuses_in_one_line(run, tmp_path, town):
     result = run("convert", town, tmp_path / "a.jpg", "-q")
     assert (result.exit_code, result.stdout) == (1, "")

@@ -123,12 +123,6 @@ def estimate(run, path, tmp_path, weights, *more):
 # What each stage refuses is tested with it, word for word; here, that it comes out as one line.
 
 
-def test_a_missing_path(run, weights_file, tmp_path):
-    path = tmp_path / "nothing"
-    message = f"{path}: no such file or folder. Check the path."
-    assert_refused(estimate(run, path, tmp_path, weights_file), message, tmp_path)
-
-
 def test_a_truncated_view(run, copy, weights_file, tmp_path):
     path = copy / "input_Cam047.png"
     path.write_bytes(path.read_bytes()[:500])

@@ -33,7 +33,7 @@ def test_two_files(files):
     assert result.exit_code == 0
     assert result.stderr == ""
     assert "│ cotton │    1.000 │     100.000 │" in result.stdout
-    assert "Beside published methods: mean over cotton" in result.stdout
+    assert "Mean over cotton, with published methods" in result.stdout
     assert "│ OACC-Net    │    0.162 │" in result.stdout
     assert "│ this result │    1.000 │" in result.stdout
 

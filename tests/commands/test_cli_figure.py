@@ -96,13 +96,3 @@ def test_animation_without_views(run, result_folder, tmp_path):
 def test_bad_settings_are_refused_at_once(run, scene_folder, arguments, message):
     done = run("figure", scene_folder, *arguments)
     assert (done.exit_code, done.stderr) == (1, f"error: {message}\n")
-
-
-def test_existing_figure_is_kept(run, scene_folder, tmp_path):
-    output = tmp_path / "figure.png"
-    output.write_text("mine")
-    done = run("figure", scene_folder, "-o", output)
-    assert (done.exit_code, done.stderr) == (
-        1,
-        f"error: {output}: already exists. Pass --overwrite to replace it.\n",
-    )

@@ -115,14 +115,6 @@ def test_converted_weights_search_all_they_can(run, scene, tmp_path):
     assert expected in result.stdout.splitlines()
 
 
-def test_a_missing_path(run, tmp_path):
-    result = run("info", tmp_path / "nothing")
-    assert result.exit_code == 1 and result.stdout == ""
-    assert result.stderr == (
-        f"error: {tmp_path / 'nothing'}: no such file or folder. Check the path.\n"
-    )
-
-
 def test_weights_that_are_not_there(run, scene_folder, tmp_path):
     path = tmp_path / "nothing.safetensors"
     result = run("info", scene_folder, "--weights", path)

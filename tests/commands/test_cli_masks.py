@@ -94,9 +94,3 @@ def test_masks_are_not_replaced_without_overwrite(run, scene_folder, truth, tmp_
         "Pass --overwrite to replace, or choose another --output.\n"
     )
     assert run(*arguments, "--overwrite").exit_code == 0
-
-
-def test_a_missing_path(run, tmp_path):
-    result = run("masks", tmp_path / "nothing", "-o", tmp_path / "out")
-    message = f"{tmp_path / 'nothing'}: no such file or folder. Check the path."
-    assert_refused(result, message, tmp_path / "out")

@@ -70,16 +70,3 @@ def test_bad_settings_are_refused(run, scene_folder, tmp_path, monkeypatch, argu
     done = run("refocus", scene_folder, *arguments)
     assert (done.exit_code, done.stderr) == (1, f"error: {message}\n")
     assert not list(tmp_path.iterdir())
-
-
-def test_existing_picture_is_kept(run, scene_folder, tmp_path):
-    output = tmp_path / "near.png"
-    output.write_text("mine")
-    done = run("refocus", scene_folder, "--disparity", 1, "-o", output)
-    assert (done.exit_code, done.stderr) == (
-        1,
-        f"error: {output}: already exists. Pass --overwrite to replace it.\n",
-    )
-    assert (
-        run("refocus", scene_folder, "--disparity", 1, "-o", output, "--overwrite").exit_code == 0
-    )

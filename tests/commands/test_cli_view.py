@@ -99,19 +99,6 @@ def test_another_light_field_is_not_taken(run, scene, result_folder, tmp_path):
     assert f"note: {what} Give the right one with --input.\n" in done.stderr
 
 
-def test_existing_page_is_kept(run, result_folder):
-    page = result_folder / "view.html"
-    page.write_text("mine")
-    done = run("view", result_folder)
-    assert (done.exit_code, done.stderr) == (
-        1,
-        f"error: {page}: already exists. Pass --overwrite to replace it.\n",
-    )
-    assert page.read_text() == "mine"
-    assert run("view", result_folder, "--overwrite", "--quiet").stdout == ""
-    assert page.stat().st_size > 100_000
-
-
 def test_input_without_a_result(run, scene_folder):
     done = run("view", scene_folder, "--input", scene_folder)
     assert (done.exit_code, done.stderr) == (
@@ -120,13 +107,6 @@ def test_input_without_a_result(run, scene_folder):
         "with run.json and disparity.pfm. Give a folder written by `estimate`, or leave --input "
         "out.\n",
     )
-
-
-def test_nothing_there(run, tmp_path):
-    done = run("view", tmp_path / "nothing")
-    assert done.exit_code == 1
-    assert done.stderr.startswith(f"error: {tmp_path / 'nothing'}: ")
-    assert not list(tmp_path.iterdir())
 
 
 def test_results_are_read_back(scene, result_folder):

@@ -234,7 +234,7 @@ def test_markdown():
         "| **mean** | 1.000 | 2.000 | 3.000 | 4.000 | 0.500 |\n"
     )
     compared = scores.as_markdown(Evaluation((Score("cotton", VALUES),)), "ours")
-    assert "\nMean over cotton:\n\n| method |" in compared
+    assert "\nMean over cotton, with published methods:\n\n| method |" in compared
     assert "| **ours** | 1.000 |" in compared
 
 

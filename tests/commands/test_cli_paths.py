@@ -1,0 +1,38 @@
+"""Paths that every command treats alike: an input that is missing, an output that exists."""
+
+import pytest
+
+
+@pytest.mark.parametrize("command", ["estimate", "masks", "info", "view", "figure", "refocus"])
+def test_a_missing_input(run, tmp_path, command):
+    outputs = {"figure": "out.png", "refocus": "out.png", "view": "out.html"}
+    words = [] if command == "info" else ["-o", tmp_path / outputs.get(command, "out")]
+    more = ["--disparity", 1] if command == "refocus" else []
+    path = tmp_path / "nothing"
+    result = run(command, path, *words, *more)
+    message = f"error: {path}: no such file or folder. Check the path.\n"
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", message)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("view", "{scene}", "-o", "{tmp}/out.html"),
+        ("figure", "{scene}", "-o", "{tmp}/out.gif", "--animate", "parallax"),
+        ("refocus", "{scene}", "-o", "{tmp}/out.png", "--disparity", "1"),
+        ("convert", "{scene}", "{tmp}/out.h5"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_an_existing_file_is_kept(run, scene_folder, weights_file, tmp_path, words):
+    words = [word.format(scene=scene_folder, tmp=tmp_path) for word in words]
+    more = ["--weights", weights_file] if words[0] == "view" else []
+    output = next(tmp_path / word for word in words if word.startswith(f"{tmp_path}/out"))
+    output.write_text("mine")
+    done = run(*words, *more)
+    message = f"error: {output}: already exists. Pass --overwrite to replace it."
+    assert (done.exit_code, done.stdout, done.stderr.splitlines()[-1]) == (1, "", message)
+    assert output.read_text() == "mine"
+    assert run(*words, *more, "--overwrite", "--quiet").exit_code == 0
+    assert output.stat().st_size > 1000
