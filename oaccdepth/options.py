@@ -124,7 +124,7 @@ class ReadOptions(Declared):
     )
     use_views: Pair | str | None = option(
         None,
-        "How many central views to use, or all. Default: all, or some spread over all of them.",
+        "How many central views to use, or all. Default: all, or some from the whole array.",
         metavar="UxV|all",
         parse=parse_pair_or_all,
     )
@@ -147,27 +147,27 @@ class ReadOptions(Declared):
     )
     gamma: float | None = option(
         None,
-        "Display gamma for linear pictures. Default: measured.",
+        "Display gamma for linear pictures. Default: detected.",
         metavar="G",
         least=0.1,
         most=10,
     )
     layout: str | None = option(
         None,
-        "How one picture holds the views: mosaic or lenslet. Default: measured.",
+        "How a picture holds the views: mosaic or lenslet. Default: detected.",
         metavar="NAME",
         choices=("mosaic", "lenslet"),
     )
     order: str | None = option(
         None,
         "Order of numbered views or of a mosaic: rows, columns, serpentine or "
-        "serpentine-columns. Default: measured.",
+        "serpentine-columns. Default: detected.",
         metavar="NAME",
         choices=("rows", "columns", "serpentine", "serpentine-columns"),
     )
-    allow_missing: bool = option(False, "Accept missing views: they are masked.")
+    allow_missing: bool = option(False, "Accept missing views; they are masked.")
     baseline_mm: float | None = option(
-        None, "Distance of neighbouring cameras, for metric depth.", metavar="MM"
+        None, "Distance between neighbouring cameras, for metric depth.", metavar="MM"
     )
     focal_px: float | None = option(
         None, "Focal length in pixels of the stored pictures.", metavar="PX"
@@ -198,20 +198,20 @@ class EstimateOptions(Declared):
     )
     tile: int | None = option(
         None,
-        "Side of the tiles; smaller ones need less memory. Default: what suits the device.",
+        "Side of the tiles; smaller ones need less memory. Default: depends on the device.",
         metavar="PX",
         least=16,
     )
     precision: str = option(
         "auto",
-        "Of the network's arithmetic: auto, fp32, fp16 (GPUs) or bf16. auto is bf16 where a CPU "
+        "Arithmetic of the network: auto, fp32, fp16 (GPUs) or bf16. auto is bf16 where a CPU "
         "is quick at it, else fp32.",
         metavar="NAME",
         choices=PRECISIONS,
     )
     disparity_range: Range | None = option(
         None,
-        "Disparities to search, in px. Default: auto, as the files say, or else estimated.",
+        "Disparities to search, in px. Default: auto (from the files, or estimated).",
         metavar="MIN:MAX",
         parse=parse_range_or_auto,
     )
@@ -246,7 +246,7 @@ class WriteOptions(Declared):
     )
     value_range: Range | None = option(
         None,
-        "Disparities at the ends of the colour bar, in px. Default: what occurs.",
+        "Disparities at the ends of the colour bar, in px. Default: the range of the map.",
         flag="--range",
         metavar="MIN:MAX",
         parse=parse_range,
@@ -326,7 +326,7 @@ class RenderOptions(Declared):
 
     scenes: int = option(20, "How many scenes.", metavar="N", least=1)
     seed: int = option(
-        0, "Seed of the first scene; the next one has the next.", metavar="N", least=0
+        0, "Seed of the first scene; the others count up from it.", metavar="N", least=0
     )
     grid: Pair = option((9, 9), "Cameras. Default: 9x9.", metavar="UxV", parse=parse_pair)
     size: Pair = option(
@@ -338,7 +338,7 @@ class RenderOptions(Declared):
     )
     disparity_range: Range = option(
         (-4.0, 4.0),
-        "Limits of the disparities, in px; each scene has a part of them. Default: -4:4.",
+        "Limits of the disparities, in px; each scene uses a part of this range. Default: -4:4.",
         metavar="MIN:MAX",
         parse=parse_range,
     )

@@ -116,7 +116,7 @@ def _print_result(scores: dict[str, float], result: DisparityMap, output: Path) 
         f"\n"
         f"MSE x100      {scores['mse_100']:8.3f}\n"
         f"BadPix 0.07   {scores['badpix_007']:8.2f} %\n"
-        f"masks right   {scores['masks_right_percent']:8.2f} %\n"
+        f"masks correct {scores['masks_right_percent']:8.2f} %\n"
         f"\n"
         f"Look at\n"
         f"  {output / 'view.html'}  (in a browser)\n"

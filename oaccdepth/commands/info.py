@@ -19,7 +19,7 @@ RANGE_SOURCES = {
     "file": "given by the files",
     "estimated": "estimated",
     "weights": "all that the converted weights search",
-    "none": "a guess: the views tell nothing (black, constant or only noise?)",
+    "none": "a guess: the views show no texture (black, constant or only noise?)",
 }
 
 
@@ -122,7 +122,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _camera_text(camera: dict[str, float] | None) -> str:
     if camera is None:
-        return "not known, so depth in millimetres is not available"
+        return "unknown, so there is no depth in millimetres"
     focus = f"focus at {camera['focus_mm']:g} mm" if camera["focus_mm"] else "parallel"
     return (
         f"baseline {camera['baseline_mm']:g} mm, focal length {camera['focal_mm']:g} mm, "

@@ -30,7 +30,7 @@ def choose_device(name: str) -> torch.device:
         if torch.backends.mps.is_available():
             there.append("mps")
         raise DeviceUnavailable(
-            f"--device {name}: not there. Available: {', '.join(there)}. Or use --device auto."
+            f"--device {name}: not available. Use one of: {', '.join(there)}, or auto."
         )
     return torch.device(name)
 

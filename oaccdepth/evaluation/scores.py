@@ -379,7 +379,7 @@ def tables(evaluation: Evaluation, name: str) -> list[Table]:
         regions["mean"] = evaluation.region_mean
     found = [Table("", TITLES, rows, "mean")]
     if regions:
-        found.append(Table("Regions that the scenes mark", evaluation.regions, regions, "mean"))
+        found.append(Table("Regions marked in the scenes", evaluation.regions, regions, "mean"))
     scenes, methods = compare(evaluation, name)
     if scenes:
         heading = f"Mean over {', '.join(scenes)}, with published methods"

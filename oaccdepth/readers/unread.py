@@ -86,9 +86,9 @@ def _why_not(path: Path, readers: Sequence[ModuleType]) -> str:
     if grid.absent:
         return (
             f"numbered pictures, {len(grid.absent)} of {grid.shape[0]} x {grid.shape[1]} missing. "
-            "Do it alone, with --views UxV or --allow-missing."
+            "Run estimate on it, with --views UxV or --allow-missing."
         )
-    return "numbered pictures that may be anything. Do it alone, with --views UxV."
+    return "numbered pictures that may be anything. Run estimate on it, with --views UxV."
 
 
 def _why_not_file(path: Path, readers: Sequence[ModuleType], refused: Sequence[ModuleType]) -> str:
@@ -115,10 +115,7 @@ def _why_not_picture(path: Path, refused: Sequence[ModuleType]) -> str:
         rows, columns = mosaic.open_grid(path, ReadOptions()).shape
     except OaccDepthError:
         return ""
-    return (
-        f"one picture that seems to hold {rows} x {columns} views. "
-        "Do it alone: oaccdepth estimate reads it."
-    )
+    return f"one picture that seems to hold {rows} x {columns} views. Run oaccdepth estimate on it."
 
 
 def _without_path(error: OaccDepthError, path: Path) -> str:

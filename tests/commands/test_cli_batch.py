@@ -116,7 +116,7 @@ def test_errors_that_concern_all(run, root, weights, tmp_path):
     out = tmp_path / "out"
     result = run("batch", root, "-o", out, "--weights", weights, "--device", "cuda:9")
     assert result.exit_code == 1
-    assert result.stderr.startswith("error: --device cuda:9: not there.")
+    assert result.stderr.startswith("error: --device cuda:9: not available.")
     result = run("batch", root, "-o", out, "--weights", weights, "--format", "tiff")
     assert result.exit_code == 1
     assert result.stderr.startswith("error: --format tiff: no such format.")
@@ -176,7 +176,7 @@ def test_what_was_not_read_is_listed(run, root, weights, tmp_path):
     assert [line.split(": ")[1] for line in told] == ["holiday", "raw.lfp", "single/mosaic.png"]
     assert told[2] == (
         "not read: single/mosaic.png: one picture that seems to hold 3 x 3 views. "
-        "Do it alone: oaccdepth estimate reads it."
+        "Run oaccdepth estimate on it."
     )
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert [entry["path"] for entry in report["not_read"]] == [

@@ -27,7 +27,7 @@ def test_demo_writes_everything(run, demo, tmp_path, monkeypatch):
     }
     assert len(list((out / "masks").glob("mask_*.png"))) == 81
     assert f"  {out / 'view.html'}  (in a browser)" in result.stdout.splitlines()
-    assert scores(result.stdout).keys() == {"MSE x100", "BadPix 0.07", "masks right"}
+    assert scores(result.stdout).keys() == {"MSE x100", "BadPix 0.07", "masks correct"}
     light_field = readers.read(out / "scene")
     assert light_field.grid == (9, 9) and light_field.camera is not None
     truth = readers.read_ground_truth(out / "scene")
@@ -48,12 +48,12 @@ def test_the_bundled_weights_are_good_at_it(run, tmp_path):
     found = scores(run("demo", "-o", tmp_path / "out").stdout)
     assert found["MSE x100"] < 6
     assert found["BadPix 0.07"] < 12
-    assert found["masks right"] > 94
+    assert found["masks correct"] > 94
 
 
 def scores(text):
     """The scores that are printed."""
-    pattern = r"^(MSE x100|BadPix 0\.07|masks right) +([\d.]+)(?: %)?$"
+    pattern = r"^(MSE x100|BadPix 0\.07|masks correct) +([\d.]+)(?: %)?$"
     return {name: float(score) for name, score in re.findall(pattern, text, re.M)}
 
 
@@ -62,7 +62,7 @@ def test_a_device_that_is_not_there(run, weights_file, tmp_path, monkeypatch):
     out = tmp_path / "out"
     result = run("demo", "-o", out, "--weights", weights_file, "--device", "cuda:99", "-q")
     assert result.exit_code == 1 and result.stdout == ""
-    assert result.stderr.startswith("error: --device cuda:99: not there.")
+    assert result.stderr.startswith("error: --device cuda:99: not available.")
     assert not out.exists()
 
 

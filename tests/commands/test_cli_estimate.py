@@ -154,7 +154,7 @@ def test_an_output_that_is_a_file(run, scene_folder, weights_file, tmp_path):
 @pytest.mark.parametrize("device", ["cuda", "cuda:1", "mps", "tpu"])
 def test_a_device_that_is_not_there(run, scene_folder, weights_file, tmp_path, device):
     result = estimate(run, scene_folder, tmp_path, weights_file, "--device", device)
-    message = f"--device {device}: not there. Available: cpu. Or use --device auto."
+    message = f"--device {device}: not available. Use one of: cpu, or auto."
     assert_refused(result, message, tmp_path)
 
 

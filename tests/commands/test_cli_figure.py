@@ -71,7 +71,7 @@ def test_animation_without_views(run, result_folder, tmp_path):
     done = run("figure", result_folder, "-o", tmp_path / "trip.gif", "--animate", "parallax")
     assert (done.exit_code, done.stderr) == (
         1,
-        "error: --animate parallax: needs the views; the light field town is not beside "
+        "error: --animate parallax: needs the views; the light field town is not next to "
         f"{result_folder}, so there are no views. Give it with --input.\n",
     )
 

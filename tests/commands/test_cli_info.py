@@ -49,7 +49,7 @@ def test_info_for_machines(run, scene_folder, weights_file):
 def test_without_a_configuration_the_range_is_estimated(run, copy, weights_file):
     (copy / "parameters.cfg").unlink()
     result = run("info", copy, "--weights", weights_file)
-    camera = "camera        not known, so depth in millimetres is not available"
+    camera = "camera        unknown, so there is no depth in millimetres"
     assert camera in result.stdout.splitlines()
     found = re.search(
         r"^disparity     (-?[\d.]+) to (-?[\d.]+) px, estimated$", result.stdout, re.M
@@ -128,6 +128,6 @@ def test_views_that_tell_nothing(run, tmp_path, weights_file):
     result = run("info", tmp_path / "black.npy", "--weights", weights_file)
     assert result.exit_code == 0
     assert (
-        "-0.5 to 0.5 px, a guess: the views tell nothing (black, constant or only noise?)"
+        "-0.5 to 0.5 px, a guess: the views show no texture (black, constant or only noise?)"
         in result.stdout
     )

@@ -77,7 +77,7 @@ def test_result_alone(run, result_folder):
     assert done.exit_code == 0
     assert done.stderr == (
         "writing ...\n"
-        f"note: the light field town is not beside {result_folder}, so there are no views. "
+        f"note: the light field town is not next to {result_folder}, so there are no views. "
         "Give it with --input.\n"
     )
     assert "views" not in meta_of(result_folder / "view.html")

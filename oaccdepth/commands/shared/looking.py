@@ -103,7 +103,7 @@ def _load_result(folder: Path, light_field_path: Path | None, reading: ReadOptio
     if found is None:
         source = str(result.made_with.input.get("source") or "")
         name = f"the light field {source}".rstrip()
-        note = f"{name} is not beside {folder}, so there are no views. Give it with --input."
+        note = f"{name} is not next to {folder}, so there are no views. Give it with --input."
         return Shown(None, result, None, (note,))
     path, reading = found
     light_field = read(path, reading)
