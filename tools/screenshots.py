@@ -43,9 +43,8 @@ ORBIT = 0.7  # of the limit
 GALLERY_SEEDS = (9, 18)  # of four scenes each
 
 
-def main(folder: Path) -> None:
-    """Make the results and take all pictures."""
-    result, batch = make_results(folder)
+def take_pictures(result: Path, batch: Path) -> None:
+    """Take all pictures, of a result of `demo` and of one of `batch --view`."""
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = result / VIEWER_FILE
@@ -155,4 +154,4 @@ if __name__ == "__main__":
     if len(sys.argv) > 2:
         sys.exit(__doc__)
     with tempfile.TemporaryDirectory() as temporary:
-        main(Path(sys.argv[1] if len(sys.argv) == 2 else temporary))
+        take_pictures(*make_results(Path(sys.argv[1] if len(sys.argv) == 2 else temporary)))

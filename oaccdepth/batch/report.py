@@ -37,11 +37,11 @@ def write_index(output: Path, jobs: Sequence[Job], records: Mapping[str, Record]
     """Write the index page: every scene with its page, or why it failed."""
     entries = [_entry(job, records[job.scene]) for job in jobs if job.scene in records]
     scored = [record.scores for record in records.values() if record.scores]
-    summary = {"scenes": str(len(entries))}
+    summary = ["1 scene" if len(entries) == 1 else f"{len(entries)} scenes"]
     for name in SHOWN if len(scored) > 1 else ():
         values = [value for one in scored if (value := one.get(name)) is not None]
         if values:
-            summary[f"mean {scores.TITLES[name]}"] = f"{sum(values) / len(values):.3f}"
+            summary.append(f"mean {scores.TITLES[name]} {sum(values) / len(values):.3f}")
     write_gallery(output / INDEX_FILE, entries, output.name, summary)
 
 

@@ -27,7 +27,7 @@ def folder(scene, tmp_path_factory):
         write_viewer(page, scene.light_field, result)
         entries.append(Entry(name, page, scene.disparity, {"MSE x100": "0.123", "time": "1.0 s"}))
     entries.append(Entry("broken", message="<no views>"))
-    write_gallery(root / "index.html", entries, "results", {"scenes": "3", "mean": "1 < 2"})
+    write_gallery(root / "index.html", entries, "results", ["3 scenes", "mean 1 < 2"])
     return root
 
 

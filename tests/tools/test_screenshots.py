@@ -26,7 +26,7 @@ from pathlib import Path
 import screenshots
 folder = Path(sys.argv[1])
 screenshots.DOCS = folder.parent
-screenshots.main(folder, folder)
+screenshots.take_pictures(folder, folder)
 """
 
 
@@ -45,7 +45,7 @@ def test_all_pictures(scene, tmp_path):
     )
     masks.write_masks({".": scene.visibility.astype(np.float32)}, folder / "masks")
     entry = Entry("demo", folder / "view.html", scene.disparity)
-    write_gallery(folder / INDEX_FILE, [entry], "scenes", {})
+    write_gallery(folder / INDEX_FILE, [entry], "scenes", [])
     paths = {"PYTHONPATH": os.pathsep.join([str(TOOLS), *sys.path])}
     subprocess.run([sys.executable, "-c", PROGRAM, folder], check=True, env=os.environ | paths)
     for name in ("picture", "page", "cloud", "gallery"):

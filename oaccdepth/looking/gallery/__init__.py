@@ -40,15 +40,13 @@ class Entry:
     message: str = ""  # why it failed
 
 
-def write_gallery(
-    path: Path, entries: Sequence[Entry], title: str, summary: Mapping[str, str]
-) -> None:
+def write_gallery(path: Path, entries: Sequence[Entry], title: str, summary: Sequence[str]) -> None:
     """Write the index page; it works from disk, beside the pages that it links to."""
     style, script = _text("style.css"), _text("script.js")
     parts = {
         "policy": policy(style, script),
         "title": html.escape(title),
-        "summary": " · ".join(f"{_escaped(k)} {_escaped(v)}" for k, v in summary.items()),
+        "summary": html.escape(" · ".join(summary)),
         "style": style,
         "cards": "\n".join(_card(entry, path.parent) for entry in entries),
         "script": script,
@@ -60,17 +58,14 @@ def _text(name: str) -> str:
     return (files("oaccdepth.looking.gallery") / name).read_text(encoding="utf-8")
 
 
-_escaped = html.escape
-
-
 def _card(entry: Entry, folder: Path) -> str:
     facts = "".join(
-        f"<dt>{_escaped(name)}</dt><dd>{_escaped(value)}</dd>"
+        f"<dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd>"
         for name, value in entry.facts.items()
     )
-    head = f"<h2>{_escaped(entry.name)}</h2>"
+    head = f"<h2>{html.escape(entry.name)}</h2>"
     if entry.page is None:
-        return f'<li class="card failed">{head}<p>{_escaped(entry.message)}</p></li>'
+        return f'<li class="card failed">{head}<p>{html.escape(entry.message)}</p></li>'
     link = quote(Path(os.path.relpath(entry.page, folder)).as_posix())
     pictures = _pictures(entry, entry.page)
     return (
@@ -87,12 +82,14 @@ def _pictures(entry: Entry, page: Path) -> str:
         strip = _data_url(np.concatenate(frames, axis=1))
         parts.append(
             f'<div class="look" data-frames="{len(frames)}">'
-            f'<img src="{strip}" alt="Views of {_escaped(entry.name)}"></div>'
+            f'<img src="{strip}" alt="Views of {html.escape(entry.name)}"></div>'
         )
     if entry.disparity is not None:
         coloured = colourise(entry.disparity, choose_range(entry.disparity))
         map_url = _data_url(_shrunk(coloured))
-        parts.append(f'<img class="map" src="{map_url}" alt="Disparity of {_escaped(entry.name)}">')
+        parts.append(
+            f'<img class="map" src="{map_url}" alt="Disparity of {html.escape(entry.name)}">'
+        )
     return "".join(parts)
 
 
