@@ -68,7 +68,7 @@ def test_hover_shows_the_numbers_of_the_files(visit, scene, rich_result):
         error = float(value - scene.disparity[y, x])
         assert float(page.number("error").split()[0]) == pytest.approx(error, abs=6e-4)
     page.hover(20, 45)
-    assert page.number("disparity") == "not known"
+    assert page.number("disparity") == "unknown"
 
 
 def test_wipe(visit):

@@ -7,13 +7,13 @@ const HINTS = {
   inspect: "Hover to read values, click to inspect a pixel, scroll to zoom.",
   move: "Move over the picture to move through the views.",
   focus: "Click to focus.",
-  cloud: "Drag to orbit, scroll to come nearer, click a point to inspect it.",
+  cloud: "Drag to orbit, scroll to zoom, click a point to inspect it.",
 };
 const TOUCH_HINTS = {
   inspect: "Tap a pixel to inspect it, pinch to zoom.",
   move: "Drag over the picture to move through the views.",
   focus: "Tap to focus.",
-  cloud: "Drag to orbit, pinch to come nearer, tap a point to inspect it.",
+  cloud: "Drag to orbit, pinch to zoom, tap a point to inspect it.",
 };
 const MARKS_ONLY = new Set(["hover", "pixel", "details", "notice", "isPointChosen"]); // these leave the pictures alone
 

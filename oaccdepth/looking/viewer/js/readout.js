@@ -16,7 +16,7 @@ export function writeReadout(scene, facts, look) {
   const parts = [
     ["x", String(facts.x), "3ch"],
     ["y", String(facts.y), "3ch"],
-    ["disparity", facts.disparity === null ? "not known" : `${signed(facts.disparity)} px`, "8ch"],
+    ["disparity", facts.disparity === null ? "unknown" : `${signed(facts.disparity)} px`, "8ch"],
     ["confidence", facts.confidence.toFixed(2), "4ch"],
   ];
   if (scene.meta.camera) parts.push(["depth", formatDepth(facts.depth), "7ch"]);
