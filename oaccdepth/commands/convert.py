@@ -54,6 +54,7 @@ def convert(
     from oaccdepth.writers import scenes
 
     shared.configure_logging(quiet, verbose)
+    scenes.prepare(output, to, overwrite)
     with shared.progress_bar(quiet or as_json) as progress:
         progress("reading", 0.0)
         light_field = read(path, reading)

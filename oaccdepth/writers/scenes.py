@@ -84,14 +84,19 @@ def write_light_field(
         The format that was written.
     """
     path = Path(path)
+    name = prepare(path, to, overwrite)
+    _WRITERS[name](light_field, path, truth, overwrite)
+    return name
+
+
+def prepare(path: Path, to: str | None, overwrite: bool) -> str:
+    """Check the output before the long work; return the format to write."""
     name = to or choose_format(path)
-    writer = _WRITERS.get(name)
-    if writer is None:
+    if name not in FORMATS:
         raise InvalidOption(f"--to {name}: expected one of {', '.join(FORMATS)}.")
-    if name != "hci":
+    if name != "hci":  # whose files depend on the light field
         _check_ending(path, name)
         check_file(path, overwrite)
-    writer(light_field, path, truth, overwrite)
     return name
 
 
