@@ -157,11 +157,11 @@ def test_cover_wipes_the_disparity_over_the_view(visit, rich_result):
     page = visit(link="", reduced_motion="no-preference")
     page.hide_marks()
     coloured = colourise(rich_result.disparity)
-    seen = []
-    while not seen or (min(seen) > 25 and len(seen) < 60):
+    off = []  # it may be under way when the machine is busy
+    while len(off) < 60 and not (off and min(off) < 25 < max(off)):
         page.page.wait_for_timeout(200)
-        seen.append(difference(page.picture()[:36], coloured[:36]))  # above the buttons
-    assert min(seen) < 25 < max(seen)
+        off.append(difference(page.picture()[:36], coloured[:36]))  # above the buttons
+    assert min(off) < 25 < max(off)
     page.press("i")
     assert page.page.locator("#handle").get_attribute("aria-valuenow") == "50"
 
