@@ -17,6 +17,7 @@ from oaccdepth.errors import InvalidOption
 Pair = tuple[int, int]
 Range = tuple[float, float]
 
+MOST_VIEWS = 1000  # per axis: every place of a grid is looked at
 PRECISIONS = ("auto", "fp32", "fp16", "bf16")
 # Perceptually uniform ones first; names are OpenCV's, in lower case.
 COLORMAPS = ("viridis", "cividis", "magma", "inferno", "plasma", "turbo", "gray")
@@ -38,7 +39,11 @@ class Option:
         """Refuse a value that is not among the choices, or out of bounds."""
         if self.choices and value not in self.choices:
             expected = f"{', '.join(self.choices[:-1])} or {self.choices[-1]}"
-        elif self.least is not None and not self.least <= value <= (self.most or math.inf):
+        elif self.least is not None and not all(
+            self.least <= one <= (self.most or math.inf)
+            for one in (value if isinstance(value, tuple) else (value,))
+        ):
+            value = "x".join(map(str, value)) if isinstance(value, tuple) else value
             most = "or more" if self.most is None else f"to {self.most:g}"
             expected = f"{self.least:g} {most}"
         else:
@@ -120,7 +125,12 @@ class ReadOptions(Declared):
     panel: ClassVar[str] = "Reading"
 
     views: Pair | None = option(
-        None, "Grid of the file, if it is not obvious.", metavar="UxV", parse=parse_pair
+        None,
+        "Grid of the file, if it is not obvious.",
+        metavar="UxV",
+        least=1,
+        most=MOST_VIEWS,
+        parse=parse_pair,
     )
     use_views: Pair | str | None = option(
         None,
@@ -324,14 +334,16 @@ class RenderOptions(Declared):
 
     panel: ClassVar[str] = "Rendering"
 
-    scenes: int = option(20, "How many scenes.", metavar="N", least=1)
+    scenes: int = option(20, "How many scenes.", metavar="N", least=1, most=100_000)
     seed: int = option(
         0, "Seed of the first scene; the others count up from it.", metavar="N", least=0
     )
-    grid: Pair = option((9, 9), "Cameras. Default: 9x9.", metavar="UxV", parse=parse_pair)
+    grid: Pair = option(
+        (9, 9), "Cameras. Default: 9x9.", metavar="UxV", least=1, most=32, parse=parse_pair
+    )
     size: Pair = option(
         (512, 512), "Height and width of a view, in px. Default: 512x512.", metavar="HxW",
-        parse=parse_pair,
+        least=1, most=4096, parse=parse_pair,
     )  # fmt: skip
     samples: int = option(
         2, "Samples per pixel along each axis: 3 for smoother edges.", metavar="N", least=1, most=8

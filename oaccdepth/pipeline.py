@@ -13,7 +13,14 @@ from pathlib import Path
 
 from oaccdepth import readers
 from oaccdepth.disparity import DisparityMap
-from oaccdepth.errors import InvalidLightField, InvalidOption, OaccDepthError, UnknownFormat
+from oaccdepth.errors import (
+    InvalidLightField,
+    InvalidOption,
+    OaccDepthError,
+    UnknownFormat,
+    UnreadableFile,
+)
+from oaccdepth.files.fields import BadField, as_dataclass
 from oaccdepth.files.pfm import write_pfm
 from oaccdepth.lightfield import FloatArray, LightField
 from oaccdepth.looking.viewer import write_viewer
@@ -160,20 +167,21 @@ def read_again(
         candidates += [place / name for place in (folder, above, above.parent, Path())]
     known = about.get("reading")
     for candidate in candidates:
-        if candidate.exists() and candidate.resolve() != folder.resolve():
-            return candidate, _merged(options, known if isinstance(known, dict) else {})
+        # os.path, because Path.exists() raises for a name that is too long
+        if os.path.exists(candidate) and candidate.resolve() != folder.resolve():
+            return candidate, _merged(options, known, folder / results.RUN_FILE)
     return None
 
 
-def _merged(options: ReadOptions, known: dict[str, object]) -> ReadOptions:
+def _merged(options: ReadOptions, known: object, path: Path) -> ReadOptions:
     """Take options from `run.json` where none are given."""
     free = {one.name for one in fields(options) if getattr(options, one.name) == one.default}
-    stored = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in known.items()
-        if name in free
-    }
-    return replace(options, **stored)  # type: ignore[arg-type]
+    stored = known.items() if isinstance(known, dict) else ()
+    try:
+        checked = as_dataclass(ReadOptions, {name: value for name, value in stored if name in free})
+    except (BadField, InvalidOption) as error:
+        raise UnreadableFile(f"{path}: damaged (reading: {error}). Estimate again.") from error
+    return replace(options, **{name: getattr(checked, name) for name in free})
 
 
 def _views(light_field: LightField) -> list[tuple[int, int]]:

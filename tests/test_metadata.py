@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import fields
 
 import h5py
 import lightfield_files as files
@@ -23,6 +24,8 @@ from oaccdepth.lightfield import Camera, LightField
 from oaccdepth.networks.configuration import parse_config
 from oaccdepth.networks.fast import FastConfig
 from oaccdepth.networks.paper import OACCNetConfig
+from oaccdepth.options import ReadOptions
+from oaccdepth.pipeline import read_again
 from oaccdepth.readers.decoding import read_header
 from oaccdepth.writers import masks, results, scenes
 
@@ -75,11 +78,14 @@ def changed(content, path, value):
     return {**content, name: changed(content[name], path[1:], value)}
 
 
+INPUT = {"source": "town", "path": "../town", "reading": {"views": [9, 9], "crop": "8x8"}}
+
+
 @pytest.fixture(scope="module")
 def result_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("result") / "town"
     made_with = Provenance(
-        version="0.1", weights="fast", seconds={"total": 1.0}, input={"source": "town"},
+        version="0.1", weights="fast", seconds={"total": 1.0}, input=INPUT,
         disparity_range=(-1.0, 1.0), notes=("a note",),
         batch={"made_from": {}, "record": {"scene": "town", "status": "done"}},
     )  # fmt: skip
@@ -101,6 +107,22 @@ def test_run_json(result_folder, path, value):
         survives(results._remove_previous, result_folder / "none")
     finally:
         file.write_text(whole)
+
+
+@SETTINGS
+@given(name=st.sampled_from([one.name for one in fields(ReadOptions)]), value=ANYTHING)
+@example(name="views", value=[10**9, 10**9])
+@example(name="use_views", value=[])
+@example(name="scale", value="x")
+def test_how_the_views_of_a_result_were_read(result_folder, name, value):
+    """Values of the right type, or an error: the readers trust options."""
+    about = {**INPUT, "path": ".", "reading": {name: value}}
+    result = DisparityMap(TRUTH, TRUTH, made_with=Provenance(input=about))
+    result_folder.with_name("views").mkdir(exist_ok=True)
+    survives(read_again, result_folder.with_name("views"), result)
+    for path in ("../views", "a" * 5000, "\0", value):
+        about["path"] = path
+        survives(read_again, result_folder, result)
 
 
 @pytest.mark.parametrize(

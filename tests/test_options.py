@@ -7,13 +7,22 @@ import pytest
 from oaccdepth import options
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.errors import InvalidOption
-from oaccdepth.options import EstimateOptions, ReadOptions, TrainOptions, WriteOptions
+from oaccdepth.options import (
+    EstimateOptions,
+    ReadOptions,
+    RenderOptions,
+    TrainOptions,
+    WriteOptions,
+)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: ReadOptions(stride=0), "--stride 0: expected 1 or more."),
+        (lambda: ReadOptions(views=(9, 1001)), "--views 9x1001: expected 1 to 1000."),
+        (lambda: RenderOptions(size=(5000, 16)), "--size 5000x16: expected 1 to 4096."),
+        (lambda: RenderOptions(scenes=10**12), "--scenes 1000000000000: expected 1 to 100000."),
         (lambda: ReadOptions(gamma=11), "--gamma 11: expected 0.1 to 10."),
         (lambda: ReadOptions(gamma=float("nan")), "--gamma nan: expected 0.1 to 10."),
         (lambda: ReadOptions(layout="stack"), "--layout stack: expected mosaic or lenslet."),

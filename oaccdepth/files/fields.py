@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -144,8 +145,11 @@ def _as_container(value: Any, kind: Any, bounds: Bounds | None) -> Any:
     if origin in (Union, UnionType):
         if value is None and NoneType in inner:
             return None
-        (only,) = (part for part in inner if part is not NoneType)
-        return as_type(value, only, bounds)
+        *others, last = (part for part in inner if part is not NoneType)
+        for part in others:
+            with suppress(BadField):
+                return as_type(value, part, bounds)
+        return as_type(value, last, bounds)
     if origin is tuple and isinstance(value, list | tuple):
         kinds = (inner[0],) * len(value) if inner[1:] == (...,) else inner
         if len(kinds) != len(value):

@@ -23,11 +23,13 @@ from oaccdepth.rendering.wavefront import Paint, Part, read_obj
 logger = logging.getLogger(__name__)
 
 MOST_TRIANGLES = 500_000  # of an object; a scene has a dozen of them
+FARTHEST = 1e9  # of a point or texture place: float32 has room to square it
+SMALLEST_AREA = 1e-30  # of a triangle: below that it cannot be scaled up
 MOST_TEXELS = 2048  # a side; a larger texture is scaled down
 PACKED = ("vertices", "uv", "faces", "uv_faces")  # arrays of an .npz file
 PACKED_TEXTURES = (".jpg", ".png")
 # Where an OBJ file's textures lie, seen from it: beside it, or as Google Scanned Objects have them.
-TEXTURE_FOLDERS = (".", "../materials/textures", "textures")
+TEXTURE_FOLDERS = (".", "../materials/textures", "textures", "../textures")
 
 Object = list[Mesh]
 
@@ -107,10 +109,13 @@ def _without_degenerate(path: Path, parts: list[Part]) -> list[Part]:
     result, count = [], 0
     for part in parts:
         corners = part.points[part.faces].astype(np.float64)
-        if not np.isfinite(corners).all():
-            raise UnreadableFile(f"{path}: has points that are not finite. Export the mesh again.")
+        if not (_is_sane(corners) and _is_sane(part.places)):
+            raise UnreadableFile(
+                f"{path}: has points or texture places that are not finite, or beyond "
+                f"{FARTHEST:g}. Export the mesh again."
+            )
         area = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-        kept = (area**2).sum(axis=1) > 0
+        kept = (area**2).sum(axis=1) > SMALLEST_AREA**2
         count += int((~kept).sum())
         faces, place_faces = part.faces[kept], part.place_faces[kept]
         if len(faces):
@@ -122,6 +127,11 @@ def _without_degenerate(path: Path, parts: list[Part]) -> list[Part]:
     if count:
         logger.info("%s: %d triangles without area are left out.", path, count)
     return result
+
+
+def _is_sane(places: FloatArray) -> bool:
+    """Whether compiled loops, which check nothing, may work with these numbers."""
+    return bool((np.abs(places) <= FARTHEST).all())  # not so for NaN
 
 
 def _mesh(path: Path, part: Part, middle: FloatArray, scale: float) -> Mesh:
@@ -137,7 +147,9 @@ def _read_texture(path: Path, paint: Paint) -> FloatArray:
     if paint.texture is None:
         return np.full((4, 4, 3), np.clip(paint.colour, 0.0, 1.0), np.float32)
     name = paint.texture.replace("\\", "/")
-    tried = [path.parent / name]
+    # Only pictures beside the mesh or below it: of a way to anywhere else, the name alone counts.
+    is_below = not Path(name).is_absolute() and ".." not in Path(name).parts
+    tried = [path.parent / name] if is_below else []
     tried += [path.parent / folder / Path(name).name for folder in TEXTURE_FOLDERS]
     there = next((place for place in tried if is_regular(place)), None)
     if there is None:

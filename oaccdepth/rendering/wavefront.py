@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from oaccdepth.errors import UnreadableFile
-from oaccdepth.files.regular import read_small
+from oaccdepth.files.fields import as_number
+from oaccdepth.files.regular import is_regular, read_small
 from oaccdepth.lightfield import FloatArray
 from oaccdepth.rendering.meshes import IntArray
 
@@ -58,7 +59,8 @@ def read_obj(path: Path) -> list[Part]:
                 case ["usemtl"]:
                     current = groups.setdefault(" ".join(words[1:]), [])
                 case ["mtllib"]:
-                    paints |= _read_mtl(path.parent / line.split(maxsplit=1)[1].strip())
+                    name = line.split(maxsplit=1)[1].strip().replace("\\", "/")
+                    paints |= _read_mtl(path.parent / Path(name).name)  # only from beside the mesh
         except (ValueError, IndexError) as error:
             raise UnreadableFile(
                 f"{path}: line {number} cannot be understood: {line.strip()[:60]!r}. "
@@ -117,7 +119,7 @@ def _part(
 
 def _read_mtl(path: Path) -> dict[str, Paint]:
     """Read the colours and textures of an MTL file; one that is missing names none."""
-    if not path.is_file():
+    if not is_regular(path):
         return {}
     result: dict[str, Paint] = {}
     name, colour = "", Paint.colour
@@ -128,7 +130,7 @@ def _read_mtl(path: Path) -> dict[str, Paint]:
                 name, colour = " ".join(words[1:]), Paint.colour
                 result[name] = Paint()
             case ["Kd"] if len(words) >= 4:
-                colour = float(words[1]), float(words[2]), float(words[3])
+                colour = as_number(words[1]), as_number(words[2]), as_number(words[3])
                 result[name] = Paint(colour, result.get(name, Paint()).texture)
             case ["map_Kd"] if len(words) >= 2:
                 result[name] = Paint(colour, line.split(maxsplit=1)[1].strip())

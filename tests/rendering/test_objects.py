@@ -151,14 +151,45 @@ def test_points_that_are_not_in_space(tmp_path):
     )
     path = write_square(tmp_path, "v 1 2\nv 2 3\nv 3 2\nf 1 2 3\n")
     assert says(path).startswith(f"{path}: points have different numbers of coordinates,")
-    path = write_square(tmp_path, "v 1 2 1e300\nv 1 2 3\nv 3 2 1\nf 1 2 3\n")
-    assert says(path) == f"{path}: has points that are not finite. Export the mesh again."
-    path = write_square(tmp_path, "v 1 2 nan\nv 1 2 3\nv 3 2 1\nf 1 2 3\n")
-    assert says(path) == f"{path}: has points that are not finite. Export the mesh again."
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "1e300", "3e38", "-1e10"])
+@pytest.mark.parametrize("line", ["v 1 2 {}\n", "vt {} 0\n"])
+def test_numbers_that_compiled_loops_cannot_take(tmp_path, number, line):
+    """They check no bounds: a place that is not a number could be anywhere in memory."""
+    text = line.format(number) + "v 1 2 3\nv 3 2 1\nv 5 2 2\nvt 0 0\nf -1/1 -2/1 -3/1\n"
+    path = write_square(tmp_path, text if line.startswith("vt") else text.replace("-3/", "1/"))
+    assert says(path) == (
+        f"{path}: has points or texture places that are not finite, or beyond 1e+09. "
+        "Export the mesh again."
+    )
+
+
+def test_a_colour_that_is_none(tmp_path):
+    path = write_square(tmp_path, material="newmtl paint\nKd nan 0 0\n")
+    assert says(path) == (
+        f"{path}: line 2 cannot be understood: 'mtllib square.mtl'. Export the mesh again."
+    )
+
+
+def test_a_mesh_may_only_name_files_beside_it(tmp_path):
+    """Not /home/you/picture.png, which would end up in a rendered scene."""
+    write_square(tmp_path / "other")
+    text = SQUARE.replace("mtllib square.mtl", f"mtllib {tmp_path / 'other' / 'square.mtl'}")
+    (mesh,) = read_object(write_square(tmp_path / "mesh", text, "newmtl paint\nKd 0 0 1\n"))
+    assert np.ptp(mesh.material.texture.picture, axis=(0, 1)).max() == 0  # its own, not the other
+    for way in (tmp_path / "other" / "paint.png", "../other/paint.png"):
+        (tmp_path / "mesh" / "paint.png").unlink(missing_ok=True)
+        material = MATERIAL.replace("paint.png", str(way))
+        path = write_square(tmp_path / "mesh", material=material, texture=False)
+        assert says(path).startswith(f"{path}: its texture {way} is missing.")
+    path = write_square(tmp_path / "mesh", "mtllib " + 5000 * "a" + SQUARE)
+    assert len(read_object(path)) == 1  # too long to be a file: like one that is missing
 
 
 def test_a_mesh_of_nothing(tmp_path):
-    for text in ("v 1 2 3\nv 1 2 3\nv 1 2 3\nf 1 2 3\n", "# nothing\n"):
+    tiny = "v 0 0 0\nv 1e-42 0 0\nv 0 1e-42 0\nf 1 2 3\n"
+    for text in ("v 1 2 3\nv 1 2 3\nv 1 2 3\nf 1 2 3\n", "# nothing\n", tiny):
         path = write_square(tmp_path, text)
         assert says(path) == (
             f"{path}: has no triangle with an area. Export the mesh again, or take it out."
