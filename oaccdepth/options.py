@@ -339,7 +339,7 @@ class RenderOptions(Declared):
         0, "Seed of the first scene; the others count up from it.", metavar="N", least=0
     )
     grid: Pair = option(
-        (9, 9), "Cameras. Default: 9x9.", metavar="UxV", least=1, most=32, parse=parse_pair
+        (9, 9), "Cameras. Default: 9x9.", metavar="UxV", least=1, most=MOST_VIEWS, parse=parse_pair
     )
     size: Pair = option(
         (512, 512), "Height and width of a view, in px. Default: 512x512.", metavar="HxW",

@@ -1,5 +1,6 @@
 """Dependencies: floors without known holes; every package of every extra has a pinned version."""
 
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,26 @@ HOLES = {
 @pytest.mark.parametrize("needed", NEEDED, ids=lambda needed: needed.name)
 def test_every_package_is_pinned_to_a_version_that_will_do(needed):
     assert PINNED[needed.name.lower()] in needed.specifier
+
+
+def test_what_packages_need_is_pinned_too():
+    """As far as it is installed here: all of it, so that an extra is the same on every machine."""
+    waiting, needed = [need.name for need in NEEDED], set()
+    while waiting:
+        name = waiting.pop().lower().replace("_", "-")
+        if name in needed:
+            continue
+        needed.add(name)
+        try:
+            texts = metadata.requires(name) or []
+        except metadata.PackageNotFoundError:  # of an extra that is not installed
+            continue
+        more = [Requirement(text) for text in texts]
+        waiting += [
+            one.name for one in more if not one.marker or one.marker.evaluate({"extra": ""})
+        ]
+    for_gpus = ("nvidia-", "cuda-", "triton")  # torch pins these itself
+    assert not [name for name in needed - set(PINNED) if not name.startswith(for_gpus)]
 
 
 def test_every_package_is_pinned_once():

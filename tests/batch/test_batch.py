@@ -513,7 +513,7 @@ def test_the_log_of_a_process_comes_to_the_batch(root, settings, caplog):
     worker = ProcessWorker(replace(settings, open_network=open_talkative), lambda *progress: None)
     try:
         job = find_jobs(root, settings.output)[0]
-        assert worker.submit(job).result(timeout=60).status == "done"
+        assert worker.submit(job).result(timeout=600).status == "done"
     finally:
         worker.close()
     assert caplog.messages == ["the network is open"]  # and not what -v would show

@@ -7,8 +7,9 @@ from oaccdepth.files.pfm import read_pfm
 from oaccdepth.rendering import still_life
 
 
-def test_demo_writes_everything(run, demo, tmp_path, monkeypatch):
-    monkeypatch.setattr(still_life, "demo_scene", lambda progress: demo)
+def test_demo_writes_everything(run, tmp_path, monkeypatch):
+    small = still_life.demo_scene((96, 128))
+    monkeypatch.setattr(still_life, "demo_scene", lambda progress: small)
     out = tmp_path / "out"
     result = run("demo", "-o", out)
     assert result.exit_code == 0
