@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from oaccdepth.errors import OaccDepthError, OutputExists, UnwritableOutput
-from oaccdepth.files.regular import walk
+from oaccdepth.files.regular import other_kind, walk
 from oaccdepth.files.signals import uninterrupted
 
 TEMPORARY = ".part"  # part of every temporary name, so that leftovers of a killed run are known
@@ -24,6 +24,7 @@ LEFTOVER = re.compile(rf"\..+{re.escape(TEMPORARY)}\d+(\.\w+)?")
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path with the same ending; rename it to `path` if all went well."""
+    _check_kind(path)
     temporary = path.with_name(f".{path.stem}{TEMPORARY}{os.getpid()}{path.suffix}")
     try:
         with told(path):
@@ -36,6 +37,13 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):  # mostly: it has been renamed
             temporary.unlink()
+
+
+def _check_kind(path: Path) -> None:
+    """Refuse a folder, and above all a device: for root, a rename would replace /dev/null."""
+    kind = other_kind(path)
+    if kind is not None:
+        raise UnwritableOutput(f"{path}: is {kind}, expected a file. Choose another name.")
 
 
 @contextmanager
@@ -137,9 +145,8 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def check_file(path: Path, overwrite: bool) -> None:
-    """Refuse to write a file over a folder, or over a file unless that is wanted."""
-    if os.path.isdir(path):
-        raise UnwritableOutput(f"{path}: is a folder, expected a file. Choose another name.")
+    """Refuse to write a file over anything else, or over a file unless that is wanted."""
+    _check_kind(path)
     if os.path.exists(path) and not overwrite:
         raise OutputExists(f"{path}: already exists. Pass --overwrite to replace it.")
 

@@ -27,6 +27,15 @@ def is_regular(path: Path | str) -> bool:
         return False
 
 
+def other_kind(path: Path) -> str | None:
+    """What is there instead of a regular file, such as "a device"; None if nothing else is."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return None
+    return None if stat.S_ISREG(mode) else KINDS.get(stat.S_IFMT(mode), "no file")
+
+
 def open_regular(path: Path) -> BinaryIO:
     """Open a regular file for reading; anything else is refused, and never waited for."""
     _check(path, os.stat(path).st_mode)

@@ -1,4 +1,5 @@
 import json
+import os
 import signal
 
 import pytest
@@ -6,6 +7,7 @@ from trouble import fill_disk_at, kill_at_write, run_child
 
 from oaccdepth.errors import OutputExists, UnwritableOutput
 from oaccdepth.files.atomic import (
+    check_file,
     prepare_folder,
     remove_leftovers,
     replacing,
@@ -56,6 +58,24 @@ def test_a_place_below_a_file_cannot_be_written(tmp_path):
         write_bytes(path, b"abc")
     assert str(caught.value).startswith(f"{path}: cannot be written (")
     assert str(caught.value).endswith("). Choose another place.")
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_is_no_file_is_not_replaced(tmp_path, linked):
+    """As root, `-o /dev/null` would put a file where the device was."""
+    path = pipe = tmp_path / "pipe.png"
+    os.mkfifo(pipe)
+    if linked:
+        path = tmp_path / "link.png"
+        path.symlink_to(pipe)
+    for write in (lambda: check_file(path, overwrite=True), lambda: write_bytes(path, b"abc")):
+        with pytest.raises(UnwritableOutput) as caught:
+            write()
+        assert str(caught.value) == (
+            f"{path}: is a named pipe, expected a file. Choose another name."
+        )
+    assert pipe.is_fifo() and path.is_symlink() == linked
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_json_keeps_order_and_letters(tmp_path):
