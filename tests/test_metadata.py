@@ -218,10 +218,21 @@ def test_attributes(tmp_path_factory, name, value, ours):
 
 @SETTINGS
 @given(kind=st.sampled_from([FastConfig, OACCNetConfig]), index=st.integers(0, 30), value=ANYTHING)
+@example(kind=FastConfig, index=0, value={"\n": None})
 def test_configurations_of_networks(kind, index, value):
     config = json.loads(json.dumps(vars(kind())))
     survives(parse_config, kind, json.dumps(changed(config, [index], value)), allowed=BadField)
     survives(parse_config, kind, json.dumps(value), allowed=BadField)
+
+
+@pytest.mark.parametrize("kind", [FastConfig, OACCNetConfig])
+def test_networks_without_channels(kind):
+    """Torch would warn about each of their layers, on the terminal."""
+    config = json.loads(json.dumps(vars(kind())))
+    for name in (name for name in config if name.endswith("channels")):
+        none = [0] * len(config[name]) if isinstance(config[name], list) else 0
+        with pytest.raises(BadField, match=f"{name}: 0, expected 1 to 2048"):
+            parse_config(kind, json.dumps({**config, name: none}))
 
 
 @given(value=ANYTHING | ARRAYS)

@@ -18,6 +18,7 @@ import numpy as np
 
 from oaccdepth.lightfield import Camera
 from oaccdepth.options import Range
+from oaccdepth.printable import printable
 
 LARGEST = 1e12  # mm, px, seconds: nothing real is larger
 LARGEST_DISPARITY = 1e6  # px
@@ -111,7 +112,7 @@ def as_dataclass(kind: type[T], value: Any, bounds: Mapping[str, Bounds] | None 
     known = {field.name: field for field in fields(kind)}
     for name in value:
         if name not in known:
-            raise BadField(f"the unknown field {str(name)[:40]}")
+            raise BadField(f"the unknown field {printable(str(name)[:40])}")
     parsed = {}
     for name, field in known.items():
         if name in value:

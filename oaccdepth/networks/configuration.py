@@ -43,6 +43,8 @@ def _bounds(kind: type) -> dict[str, Bounds]:
     found = {}
     for field in fields(kind):
         is_blocks = field.name.endswith(("_blocks", "_layers", "depth"))
+        is_channels = field.name.endswith("channels")  # without any, a network is nothing
         default = NUMBER if hints[field.name] is float else BLOCKS if is_blocks else COUNT
+        default = (1, COUNT[1]) if is_channels else default
         found[field.name] = own.get(field.name, USUAL.get(field.name, default))
     return found
