@@ -14,6 +14,7 @@ from rich.table import Table
 from oaccdepth.commands import shared
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.options import BatchOptions, EstimateOptions, ReadOptions, WriteOptions
+from oaccdepth.printable import printable
 
 if TYPE_CHECKING:
     from oaccdepth.batch import Job, Record, Summary
@@ -185,7 +186,7 @@ def _table(records: tuple[Record, ...]) -> Table:
     for record in records:
         memory = record.peak_memory_bytes
         table.add_row(
-            escape(record.scene),
+            escape(printable(record.scene)),
             record.format,
             "x".join(map(str, record.grid)),
             _number(record.seconds, 1),

@@ -112,20 +112,20 @@ def _print_result(scores: dict[str, float], result: DisparityMap, output: Path) 
     height, width = result.disparity.shape
     shared.echo(
         f"9x9 views of {width}x{height} px, {scores['seconds']:.1f} s on {made.device} "
-        f"with weights {made.weights}\n"
-        f"\n"
-        f"MSE x100      {scores['mse_100']:8.3f}\n"
-        f"BadPix 0.07   {scores['badpix_007']:8.2f} %\n"
-        f"masks correct {scores['masks_right_percent']:8.2f} %\n"
-        f"\n"
-        f"Look at\n"
-        f"  {output / 'view.html'}  (in a browser)\n"
-        f"  {output / 'disparity.png'}\n"
-        f"  {output / MASKS / 'contact_sheet.png'}\n"
-        f"  {output / 'points.ply'}\n"
-        f"\n"
-        f"Next\n"
-        f"  oaccdepth info {output / SCENE}\n"
-        f"  oaccdepth evaluate {output / 'disparity.pfm'} {output / SCENE}\n"
-        f"  oaccdepth estimate YOUR_LIGHT_FIELD -o OUT"
+        f"with weights {made.weights}",
+        "",
+        f"MSE x100      {scores['mse_100']:8.3f}",
+        f"BadPix 0.07   {scores['badpix_007']:8.2f} %",
+        f"masks correct {scores['masks_right_percent']:8.2f} %",
+        "",
+        "Look at",
+        f"  {output / 'view.html'}  (in a browser)",
+        f"  {output / 'disparity.png'}",
+        f"  {output / MASKS / 'contact_sheet.png'}",
+        f"  {output / 'points.ply'}",
+        "",
+        "Next",
+        f"  oaccdepth info {output / SCENE}",
+        f"  oaccdepth evaluate {output / 'disparity.pfm'} {output / SCENE}",
+        "  oaccdepth estimate YOUR_LIGHT_FIELD -o OUT",
     )

@@ -58,7 +58,7 @@ def estimate(
         content = read_run(output / RUN_FILE)
         shared.print_json({"written": [str(file) for file in done.files], **content})
     elif not quiet:
-        shared.echo("\n".join(str(file) for file in done.files))
+        shared.echo(*map(str, done.files))
         if shared.messages().is_terminal and not writing.view:
             shared.print_message(f"To explore it in a browser: oaccdepth view {output} --open")
     if opened:

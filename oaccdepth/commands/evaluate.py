@@ -12,6 +12,7 @@ from rich.table import Table
 from oaccdepth.commands import shared
 from oaccdepth.errors import InvalidOption
 from oaccdepth.evaluation.metrics import BORDER
+from oaccdepth.printable import printable
 
 if TYPE_CHECKING:
     from oaccdepth.evaluation.scores import Evaluation
@@ -95,9 +96,9 @@ def evaluate(
     if as_json:
         shared.print_json(scores.as_json(scored, THIS_RESULT))
     elif as_csv:
-        shared.echo(scores.as_csv(scored, THIS_RESULT), nl=False)
+        shared.echo(*scores.as_csv(scored, THIS_RESULT).removesuffix("\n").split("\n"))
     elif as_markdown:
-        shared.echo(scores.as_markdown(scored, THIS_RESULT), nl=False)
+        shared.echo(*scores.as_markdown(scored, THIS_RESULT).removesuffix("\n").split("\n"))
     else:
         _print_tables(scored)
     _print_what_is_missing(scored)
@@ -118,7 +119,7 @@ def _print_tables(scored: Evaluation) -> None:
         for label, values in found.rows.items():
             cells = (show(values.get(name)) for name in found.titles)
             style = "bold green" if label == found.highlighted else ""
-            table.add_row(escape(label), *cells, style=style)
+            table.add_row(escape(printable(label)), *cells, style=style)
         if found.heading:
             console.print(f"\n{found.heading}")
         console.print(table)

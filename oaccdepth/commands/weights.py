@@ -54,8 +54,9 @@ def list_weights(as_json: shared.AsJson = False) -> None:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         shared.echo("  ".join(cells).rstrip())
     shared.echo(
-        "\nScores: mean MSE x100 / BadPix 0.07 of the HCI benchmark's scenes and of the stress\n"
-        "scenes. Weights have the licence of the data that they were trained on."
+        "",
+        "Scores: mean MSE x100 / BadPix 0.07 of the HCI benchmark's scenes and of the stress",
+        "scenes. Weights have the licence of the data that they were trained on.",
     )
 
 
@@ -132,7 +133,7 @@ def _print_scores(title: str, scores: dict[str, dict[str, float]]) -> None:
     """Print a table of scores and their mean."""
     from oaccdepth.networks import checkpoint
 
-    shared.echo(f"\n| {title} | MSE x100 | BadPix 0.07 |\n|---|---|---|")
+    shared.echo("", f"| {title} | MSE x100 | BadPix 0.07 |", "|---|---|---|")
     for scene, score in scores.items():
         shared.echo(f"| {scene} | {score['mse_100']:.3f} | {score['badpix_0070']:.2f} |")
     means = checkpoint.mean_scores(scores)

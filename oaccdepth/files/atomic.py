@@ -141,7 +141,10 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 def write_json(path: Path, content: Any) -> None:
     """Write JSON, indented, keys in the order given."""
-    write_bytes(path, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    write_bytes(
+        path, text.encode("utf-8", "backslashreplace")
+    )  # halves of characters, as JSON has it
 
 
 def check_file(path: Path, overwrite: bool) -> None:

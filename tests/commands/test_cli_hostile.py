@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-NASTY = "to\x1b[2J\x9b31mwn\u202e\x07"
+NASTY = "to\x1b[2J\x9b31mwn\u202e\x07\nforged: all is well"
 
 
 @pytest.fixture
@@ -19,6 +19,7 @@ def assert_calm(answer):
     text = answer.stdout + answer.stderr
     assert text
     assert all(line.isprintable() for line in text.split("\n")), repr(text)
+    assert "\nforged" not in text
 
 
 def test_errors(run, nasty):
@@ -55,4 +56,19 @@ def test_batches(run, nasty, weights_file, tmp_path):
 def test_conversion(run, nasty, tmp_path):
     answer = run("convert", nasty, tmp_path / f"{NASTY}.npz", "--verbose")
     assert answer.exit_code == 0
+    assert_calm(answer)
+
+
+def test_names_that_are_not_text(run, scene_folder, weights_file, tmp_path):
+    """A folder named in another encoding: everything is written, and found again."""
+    folder = tmp_path / "data" / "to\udcffwn"
+    shutil.copytree(scene_folder, folder)
+    out = tmp_path / "out"
+    answer = run("batch", folder.parent, "-o", out, "--weights", weights_file, "--view")
+    assert answer.exit_code == 0
+    assert_calm(answer)
+    assert json.loads((out / "report.json").read_text())["scenes"][0]["scene"] == folder.name
+    assert "to\\udcffwn" in (out / "report.csv").read_text()
+    answer = run("view", out / folder.name, "--overwrite")
+    assert answer.exit_code == 0 and "no views" not in answer.stderr
     assert_calm(answer)

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from oaccdepth.commands.shared.progress import EXPECTED_SECONDS, Bar
-from oaccdepth.printable import printable_lines
+from oaccdepth.printable import printable, printable_lines
 from oaccdepth.progress import ReportProgress, ignore
 
 if TYPE_CHECKING:
@@ -65,12 +65,13 @@ def tables() -> Console:
 
 def print_json(content: Any) -> None:
     """A result for machines, to stdout."""
-    echo(json.dumps(content, indent=2, ensure_ascii=False))
+    echo(*json.dumps(content, indent=2, ensure_ascii=False).split("\n"))
 
 
-def echo(text: str, *, nl: bool = True) -> None:
-    """A result for people, to stdout: printable text, whatever the names in it hold."""
-    typer.echo(printable_lines(text), nl=nl)
+def echo(*lines: str) -> None:
+    """Lines of a result for people, to stdout: no more of them, whatever the names in them hold."""
+    for line in lines:
+        typer.echo(printable(line))
 
 
 class _ToStderr(logging.Handler):
@@ -143,7 +144,7 @@ def print_message(text: str, quiet: bool = False) -> None:
     """A message to stderr: one line, but on a terminal wrapped at words."""
     if not quiet:
         console = messages()
-        console.print(text, markup=False, soft_wrap=not console.is_terminal)
+        console.print(printable(text), markup=False, soft_wrap=not console.is_terminal)
 
 
 def print_notes(notes: Iterable[str], quiet: bool) -> None:

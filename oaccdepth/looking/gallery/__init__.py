@@ -51,7 +51,10 @@ def write_gallery(path: Path, entries: Sequence[Entry], title: str, summary: Seq
         "cards": "\n".join(_card(entry, path.parent) for entry in entries),
         "script": script,
     }
-    write_bytes(path, fill(_text("page.html"), parts).encode("utf-8"))
+    page = fill(_text("page.html"), parts)
+    write_bytes(
+        path, page.encode("utf-8", "backslashreplace")
+    )  # names may hold halves of characters
 
 
 def _text(name: str) -> str:
@@ -66,7 +69,7 @@ def _card(entry: Entry, folder: Path) -> str:
     head = f"<h2>{html.escape(entry.name)}</h2>"
     if entry.page is None:
         return f'<li class="card failed">{head}<p>{html.escape(entry.message)}</p></li>'
-    link = quote(Path(os.path.relpath(entry.page, folder)).as_posix())
+    link = quote(os.fsencode(Path(os.path.relpath(entry.page, folder)).as_posix()))
     pictures = _pictures(entry, entry.page)
     return (
         f'<li class="card"><a href="{link}"><div class="pictures">{pictures}</div>{head}'

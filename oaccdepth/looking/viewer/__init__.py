@@ -59,7 +59,9 @@ def write_viewer(
     meta = {**payload.meta, "scene": scene, "colours": names, "notes": payload.notes}
     meta |= _facts(light_field, result)
     text = assemble(meta, payload.blocks, f"{scene} · oaccdepth")
-    write_bytes(path, text.encode("utf-8"))
+    write_bytes(
+        path, text.encode("utf-8", "backslashreplace")
+    )  # names may hold halves of characters
     logger.info("%s: %.1f MB. %s", path, len(text) / 1e6, " ".join(payload.notes))
 
 
