@@ -129,7 +129,7 @@ def _without_degenerate(path: Path, parts: list[Part]) -> list[Part]:
     return result
 
 
-def _is_sane(places: FloatArray) -> bool:
+def _is_sane(places: Any) -> bool:
     """Whether compiled loops, which check nothing, may work with these numbers."""
     return bool((np.abs(places) <= FARTHEST).all())  # not so for NaN
 
