@@ -187,6 +187,9 @@ def test_descriptions_of_pictures(tmp_path_factory, path, value):
 
 @SETTINGS
 @given(name=st.sampled_from(["camera", "disparity_range", "valid", "disparity"]), value=ARRAYS)
+@example(name="valid", value=np.full((3, 3), 2.0**31))
+@example(name="valid", value=np.full((3, 3), np.nan))
+@example(name="valid", value=np.full((3, 3), "yes"))
 def test_members_of_archives(tmp_path_factory, name, value):
     path = tmp_path_factory.mktemp("npz") / "a.npz"
     members = {"views": VIEWS, "written_by_oaccdepth": np.array(1), name: value}
