@@ -81,7 +81,7 @@ def add_alpha(view: Array, valid: Array) -> Array:
     """Append a validity, one value or (h, w), to a view (h, w, c) as alpha: 1 or 0."""
     alpha = np.empty((*view.shape[:2], 1), dtype=view.dtype)
     try:
-        seen = valid > 0  # not cast: a number may be too large for the type of the views
+        seen = np.greater(valid, 0)  # not cast: a number may be too large for the type of the views
         alpha[...] = seen[..., None] if valid.ndim else seen
     except (ValueError, TypeError) as error:
         raise InvalidLightField(
