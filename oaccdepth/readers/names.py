@@ -33,8 +33,6 @@ GANTRY = re.compile(
 DIGITS = re.compile(r"\d+")
 SERPENTINE = re.compile(r"(?P<prefix>.*)_(?P<counter>\d{3})_(?P<column>\d\d)_(?P<row>\d\d)")
 WARP_STACK = re.compile(r".*_warp_image(?P<index>\d{3})\D.*")
-# Names whose rows and columns are known to run as ours do (UrbanLF and PlenoptiCam have none).
-KNOWN_PREFIXES = ("", "lf_", "view_", "sa_")
 FEWEST_FILES = 9
 
 
@@ -235,8 +233,6 @@ def _with_preset(naming: Naming, prefix: str) -> Naming:
     if prefix == "SAI_":  # V-SENSE: columns from right to left
         flipped = Arrangement(flip_v=True)
         return replace(naming, arrangement=flipped, suspect="v", orientation="presumed")
-    if prefix in KNOWN_PREFIXES:
-        return replace(naming, orientation="presumed")
     return naming
 
 

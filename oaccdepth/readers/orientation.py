@@ -207,13 +207,17 @@ def _vote(grey: GetGrey, grid: tuple[int, int], arrangement: Arrangement, alone:
     """Whether, so arranged, near things hide far ones: "right", "wrong" or "open".
 
     The outermost views vote first, because they see most behind things; nearer ones are asked
-    only if those do not decide. `alone`: nothing else says that an axis runs backwards.
+    only if those do not decide, and finer pictures after them. `alone`: nothing else says that an
+    axis runs backwards.
     """
     fewest, majority = (FEWEST_VOTES_ALONE, MAJORITY_ALONE) if alone else (FEWEST_VOTES, MAJORITY)
     enough, clear = (FEWEST_TO_CONFIRM, CONFIRMED) if alone else (FEWEST_VOTES, MAJORITY)
     reaches = [size - 1 - size // 2 for size in grid if size > 1]
-    for distance in _distances(min(reaches)):
-        right, wrong = _count_occlusions(grey, grid, arrangement, distance)
+    middle = grey(0, 0)
+    is_fine = middle is not None and max(middle.shape) > WORKING_SIDE
+    sides = (WORKING_SIDE, FINE_SIDE) if is_fine else (WORKING_SIDE,)
+    for side, distance in product(sides, _distances(min(reaches))):
+        right, wrong = _count_occlusions(grey, grid, arrangement, distance, side)
         if right + wrong >= fewest and wrong >= majority * right:
             return "wrong"
         if right + wrong >= enough and right >= clear * wrong:
@@ -222,7 +226,7 @@ def _vote(grey: GetGrey, grid: tuple[int, int], arrangement: Arrangement, alone:
 
 
 def _count_occlusions(
-    grey: GetGrey, grid: tuple[int, int], arrangement: Arrangement, distance: int
+    grey: GetGrey, grid: tuple[int, int], arrangement: Arrangement, distance: int, side: int
 ) -> tuple[int, int]:
     """Count half-hidden pixels whose hider has a larger and a smaller disparity than their own."""
     steps = [
@@ -230,7 +234,7 @@ def _count_occlusions(
         for step in _voters(grid, arrangement.transpose, distance)
     ]
     stored = [step for step, _ in steps]
-    found = _normalised(grey, [(0, 0), *stored])
+    found = _normalised(grey, [(0, 0), *stored], side)
     if found is None or len(stored) < VOTERS:
         return 0, 0
     ways = [(du / distance, dv / distance) for _, (du, dv) in steps]
