@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -107,6 +107,8 @@ def run_block(
     for number in range(wanted.iterations):
         with clock.stage("first pass" if number == 0 else "refinement"):
             answer = next(passes)
+        # A fill of what the views say nothing about goes on as it was; nobody looked out there.
+        answer = replace(answer, disparity=answer.disparity.clamp(levels[0], levels[-1]))
         done = FIRST_PASS + number + masks * number
         report("estimating", CUTTING + (1 - CUTTING) * done / whole)
         keep.disparity(number, answer)

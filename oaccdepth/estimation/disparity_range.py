@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oaccdepth.errors import InvalidLightField, InvalidOption
-from oaccdepth.estimation.matching import CEILING, Bytes, Costs, Matcher
+from oaccdepth.estimation.matching import CEILING, FAR, Bytes, Costs, Matcher
+from oaccdepth.estimation.thin import extend
 from oaccdepth.lightfield import BoolArray, FloatArray, LightField
 from oaccdepth.options import Range
 
@@ -29,7 +30,6 @@ NOTHING = (-0.5, 0.5)  # px: what is searched if nothing can be seen
 COARSE_SIDE, MIDDLE_SIDE, FINE_SIDE = 128, 256, 512  # px on the longer side
 KNOWN = 0.3  # share of a coarse pixel that finer ones know: it need not be asked
 FURTHEST = 0.6  # of the picture's size: a point that moves further is seen in no other view
-FAR = 4.0  # steps: how far the far views are, at most
 STAYS = 0.35  # of the picture's size: how far a point may move into the far views
 SPACING = 0.5  # px of the reduced far view, between levels
 MOST_WORK = 60 * 512**2  # levels x pixels of one search
@@ -140,7 +140,9 @@ def estimate_range(light_field: LightField) -> Range | None:
         around = max(around[0], low), min(around[1], high)
     fine = _compare_around(matcher, around, FINE_SIDE)
     known = _only_found([_explain(fine)]) + known
-    return _common_range(known) if _beats_chance(matcher, [fine, *volumes], known) else None
+    if not _beats_chance(matcher, [fine, *volumes], known):
+        return None
+    return extend(matcher, _common_range(known), LEVEL / 2)
 
 
 def _explain_all(volumes: list[Costs], fewest_noisy: float = FEWEST_NOISY) -> list[Matches]:

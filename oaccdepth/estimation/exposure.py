@@ -7,6 +7,7 @@ on pixels that were matched, so that a view which shows brighter things is not m
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import cv2
@@ -20,6 +21,7 @@ WINDOW = 5  # px; it is averaged over
 DARKEST, BRIGHTEST = 0.02, 0.95  # pixels that are neither black nor saturated
 FEWEST = 100  # pixels to compare
 NOTICEABLE = 0.006  # gains that all differ by less from 1 are left alone
+SURE = 3.0  # times its own error: a gain that is less off may be none
 LARGEST_GAIN = 2.0  # a view that differs more is not just exposed differently
 
 
@@ -61,8 +63,20 @@ def measure_gains(light_field: LightField) -> FloatArray:
         ratio = seen[usable] / centre[usable]  # 0 outside the frame
         ratio = ratio[(ratio > 1 / LARGEST_GAIN) & (ratio < LARGEST_GAIN)]
         if len(ratio) >= FEWEST:
-            gains[u, v] = 1 / np.median(ratio)
+            gains[u, v] = _gain(ratio)
     return gains
+
+
+def _gain(ratio: FloatArray) -> float:
+    """What the ratios of brightness say together; 1 if noise may have made it.
+
+    The median of n values has an error of 1.25 times their spread over the root of n; values of one
+    window of smoothing count as one.
+    """
+    middle = float(np.median(ratio))
+    spread = 1.48 * float(np.median(np.abs(ratio - middle)))
+    error = 1.25 * spread * WINDOW / math.sqrt(len(ratio))
+    return 1 / middle if abs(middle - 1) > SURE * error else 1.0
 
 
 def _places(light_field: LightField) -> FloatArray:

@@ -26,6 +26,7 @@ LEAST_FLOOR, MOST_FLOOR = 0.0015, 0.02  # contrast that counts as half, in faint
 UNIT, MIDDLE = 80, 128  # a normalised value of 0 and 1 as bytes: 128 and 208
 CEILING = UNIT  # of the difference of two pixels
 PHASES = 4  # views are compared at quarters of a pixel
+FAR = 4.0  # steps: how far the far views are, at most
 ASIDE = 0.5  # steps; a view counts as beside the centre if it is less than that above or below
 
 
@@ -52,7 +53,7 @@ class Costs:
 
 
 @dataclass(eq=False)
-class _Moving:
+class Moving:
     """A normalised view that can be sampled anywhere at quarters of a pixel."""
 
     picture: Bytes
@@ -75,7 +76,7 @@ class _Moving:
             )
         return self.phases[down, right]
 
-    def cost(self, centre: Bytes, disparity: float) -> Bytes:
+    def cost(self, centre: Bytes, disparity: float, window: int = WINDOW) -> Bytes:
         """Difference to the centre view (h, w), averaged; `CEILING` outside the frame."""
         height, width = centre.shape
         quarters = [round(-PHASES * disparity * float(part)) for part in self.place]
@@ -88,7 +89,7 @@ class _Moving:
         moved = self.phase(down, right)[top + y : bottom + y, left + x : end + x]
         difference = cv2.absdiff(moved, centre[top:bottom, left:end])
         difference = np.minimum(difference, CEILING, dtype=np.uint8)
-        result[top:bottom, left:end] = cv2.blur(difference, (WINDOW, WINDOW))
+        result[top:bottom, left:end] = cv2.blur(difference, (window, window))
         return result
 
 
@@ -159,18 +160,18 @@ class Matcher:
 
     def _group(
         self, chosen: dict[str, tuple[int, int]], factor: float, floor: float
-    ) -> list[list[_Moving]]:
+    ) -> list[list[Moving]]:
         """The chosen views, opposite ones together."""
         places = self.light_field.camera_places
         moving = {
-            side: _Moving(_as_bytes(*self._detail(view, factor), floor), places[view])
+            side: Moving(_as_bytes(*self._detail(view, factor), floor), places[view])
             for side, view in chosen.items()
         }
         pairs = [[moving[side] for side in pair if side in moving] for pair in OPPOSITE]
         return [pair for pair in pairs if pair]
 
     @staticmethod
-    def _cost(disparity: float, centre: Bytes, axes: Sequence[Sequence[_Moving]]) -> Bytes:
+    def _cost(disparity: float, centre: Bytes, axes: Sequence[Sequence[Moving]]) -> Bytes:
         """Mean over the axes; of opposite views the better one: it sees what the other cannot."""
         costs = []
         for pair in axes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import reference
@@ -117,6 +119,21 @@ def test_steps_see_every_tile_with_its_surroundings():
     tiled = in_tiles(48, (8, 300))(lambda part: (far(part), part), x)
     torch.testing.assert_close(tiled[0], far(x))
     assert torch.equal(tiled[1], x)
+
+
+def test_no_answer_lies_beyond_the_levels(wide, untrained, monkeypatch):
+    """As a fill of plain areas may, where slanted surfaces end."""
+    polish = FastNet.polish
+
+    def far_off(*given):
+        answer = polish(*given)
+        return replace(answer, disparity=50 * answer.disparity)
+
+    monkeypatch.setattr(FastNet, "polish", far_off)
+    options = EstimateOptions(disparity_range=(-2.0, 2.0))
+    found = estimate(wide.light_field, options, network=untrained).disparity
+    levels = plan_levels(-2.0, 2.0, untrained.config.level_step)
+    assert found.min() == levels[0] and found.max() == levels[-1]
 
 
 def test_blocks_hardly_matter(wide, untrained, monkeypatch):

@@ -12,7 +12,7 @@ import pytest
 from conftest import scene_between
 from hypothesis import given
 from hypothesis import strategies as st
-from layered import Plane, Surface, cloud_texture, polygon, render
+from layered import Plane, Surface, bars, cloud_texture, polygon, render
 
 from oaccdepth.errors import InvalidLightField, InvalidOption
 from oaccdepth.estimation.disparity_range import (
@@ -147,6 +147,16 @@ def test_the_search_takes_well_under_a_second():
     start = time.process_time()
     covers_tightly(LightField(views), 1.0, 1.0)
     assert time.process_time() - start < 1.5  # 0.2 s on a quiet machine
+
+
+@pytest.mark.parametrize(("width", "at", "apart"), [(1.5, 3.0, 60.0), (2.0, 5.0, 500.0)])
+def test_wires_are_in_the_range(width, at, apart):
+    """Thinner than the windows that find the range, and a hundredth of the picture."""
+    texture = cloud_texture(np.random.default_rng(2), 256, 1.0)
+    dark = np.full_like(texture, 0.05)
+    wires = Surface(Plane(at), dark, bars(apart, width, 0.3, 40.0))
+    found = render([Surface(Plane(-1.0), texture), wires], (9, 9), (160, 192))
+    covers_tightly(found.light_field, -1.0, at)
 
 
 def test_disparities_larger_than_the_picture_make_no_sense():

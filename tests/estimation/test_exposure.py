@@ -54,3 +54,9 @@ def test_missing_views_and_views_without_texture_are_left_alone(uneven):
     assert measure_gains(replace(uneven, valid=valid))[0, 3] == 1
     black = LightField(np.zeros((5, 5, 64, 64, 3), np.uint8))
     assert normalise_exposure(black) == (black, "")
+
+
+def test_noise_makes_no_view_brighter(light_field):
+    noise = np.random.default_rng(4).normal(0, 0.15, light_field.views.shape).astype(np.float32)
+    noisy = LightField(np.clip(light_field.views + noise, 0, 1))
+    assert normalise_exposure(noisy) == (noisy, "")
