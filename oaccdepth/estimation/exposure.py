@@ -63,11 +63,11 @@ def measure_gains(light_field: LightField) -> FloatArray:
         ratio = seen[usable] / centre[usable]  # 0 outside the frame
         ratio = ratio[(ratio > 1 / LARGEST_GAIN) & (ratio < LARGEST_GAIN)]
         if len(ratio) >= FEWEST:
-            gains[u, v] = _gain(ratio)
+            gains[u, v] = gain_of(ratio)
     return gains
 
 
-def _gain(ratio: FloatArray) -> float:
+def gain_of(ratio: FloatArray) -> float:
     """What the ratios of brightness say together; 1 if noise may have made it.
 
     The median of n values has an error of 1.25 times their spread over the root of n; values of one
