@@ -28,6 +28,7 @@ OVERLAP = 1.0  # px, of neighbouring sweeps
 NOTHING = (-0.5, 0.5)  # px: what is searched if nothing can be seen
 
 COARSE_SIDE, MIDDLE_SIDE, FINE_SIDE = 128, 256, 512  # px on the longer side
+SIDES_IN_NOISE = 96, 64, 48  # px, if nothing is found otherwise
 KNOWN = 0.3  # share of a coarse pixel that finer ones know: it need not be asked
 FURTHEST = 0.6  # of the picture's size: a point that moves further is seen in no other view
 STAYS = 0.35  # of the picture's size: how far a point may move into the far views
@@ -43,6 +44,7 @@ EACH = 0.5  # of the texture: the near and the far views must both be better tha
 DEPTH = 0.25  # of the texture: depth of a minimum over a large window that noise does not make
 FEWEST = 40  # pixels that must match, or nothing can be said
 FEWEST_NOISY = 0.15  # share of the textured pixels that must match over a large window
+FEWEST_IN_NOISE = 0.05  # the same, for pictures that are small enough to average it out
 PLAIN_RADIUS = 2  # asked pixels around a plain one that are plain as well
 FAINT_DEPTH = 0.4  # of faint texture: what must vanish, in near and far views; noise: up to 0.3
 FAINT_DEPTH_ALONE = 0.6  # where there are no far views to confirm it
@@ -141,8 +143,19 @@ def estimate_range(light_field: LightField) -> Range | None:
     fine = _compare_around(matcher, around, FINE_SIDE)
     known = _only_found([_explain(fine)]) + known
     if not _beats_chance(matcher, [fine, *volumes], known):
-        return None
+        return _range_in_noise(matcher, around)
     return extend(matcher, _common_range(known), LEVEL / 2)
+
+
+def _range_in_noise(matcher: Matcher, around: Range) -> Range | None:
+    """What shows in pictures so small that noise averages out; None if that is nothing either."""
+    volumes = [_compare_around(matcher, around, size) for size in SIDES_IN_NOISE]
+    known = _explain_all(volumes, FEWEST_IN_NOISE)
+    if not _beats_chance(matcher, volumes, known):
+        return None
+    low, high = _common_range(known)
+    more = 2 * max(matches.spacing for matches in known)  # only some of the scene can be seen
+    return low - more, high + more
 
 
 def _explain_all(volumes: list[Costs], fewest_noisy: float = FEWEST_NOISY) -> list[Matches]:

@@ -149,6 +149,15 @@ def test_the_search_takes_well_under_a_second():
     assert time.process_time() - start < 1.5  # 0.2 s on a quiet machine
 
 
+def test_large_things_are_seen_through_strong_noise():
+    """They show in small pictures; other strong noise is still said to hold nothing (above)."""
+    views = scene_between(-1.0, 1.5, size=(240, 240), texels=1024).light_field.views
+    noise = np.random.default_rng(8).normal(0, 0.2, views.shape).astype(np.float32)
+    found = estimate_range(LightField(np.clip(views + noise, 0, 1)))
+    assert found is not None
+    assert -3 < found[0] <= -1 and 1.4 < found[1] < 3
+
+
 @pytest.mark.parametrize(("width", "at", "apart"), [(1.5, 3.0, 60.0), (2.0, 5.0, 500.0)])
 def test_wires_are_in_the_range(width, at, apart):
     """Thinner than the windows that find the range, and a hundredth of the picture."""
