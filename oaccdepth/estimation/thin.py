@@ -21,7 +21,7 @@ from oaccdepth.options import Range
 SIDE = 512  # px on the longer side, at the most
 WINDOW = 3  # px
 SPACING = 0.5  # px of the farthest view, between levels
-BEYOND = 8.0  # px beyond the range that are looked at
+BEYOND = 6.0  # px beyond the range that are looked at
 MOST_LEVELS = 400
 MOST_MARGIN = 0.3  # of the shorter side
 LEAST = 4.0  # grey levels of 255 that are more than the usual misfit
@@ -77,7 +77,10 @@ def _middle(matcher: Matcher) -> tuple[int, int]:
 
 
 def _moving(matcher: Matcher, factor: float) -> list[list[list[Moving]]]:
-    """Every second view beside the centre, above and below it: opposite ones in pairs."""
+    """The views beside the centre, above and below it, but those too far away: in opposite pairs.
+
+    All of them: what repeats every second step of the cameras would match every second view.
+    """
     places = matcher.light_field.camera_places
     limit = FAR * matcher.nearest + 1e-3
     axes = []
@@ -86,7 +89,7 @@ def _moving(matcher: Matcher, factor: float) -> list[list[list[Moving]]]:
             [view for distance, view in matcher.sides[name] if distance <= limit] for name in names
         ]
         sides = [
-            [Moving(_small(matcher, view, factor), places[view]) for view in views[-1::-2]]
+            [Moving(_small(matcher, view, factor), places[view]) for view in views]
             for views in within
         ]
         pairs = [[view for view in pair if view] for pair in zip_longest(*sides)]
