@@ -70,7 +70,7 @@ def test_the_result_does_not_depend_on_the_tile(bundled):
     for name in ("disparity", "confidence"):
         difference = np.abs(getattr(tiled, name) - getattr(whole, name))
         assert np.mean(difference > 1e-3) < 1e-3
-        assert difference.max() < 0.02
+        assert difference.max() < 0.05  # px: a first answer is the mean of only three levels
 
 
 @pytest.mark.parametrize("grid", [(3, 3), (1, 9), (9, 1), (2, 2), (5, 9), (6, 3)])
