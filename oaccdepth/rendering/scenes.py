@@ -29,14 +29,15 @@ from oaccdepth.rendering.stage import Stage
 Builder = Callable[[Stage], None]
 
 # How often each kind is taken; the second number of a pair is the chance of gaps in front of it.
+# Half of them are gaps and patterns: with a quarter, the network filled narrow gaps.
 KINDS: tuple[tuple[Builder, float, float], ...] = (
-    (rooms.table, 0.34, 0.15),
-    (rooms.shelf, 0.12, 0.1),
-    (rooms.corridor, 0.09, 0.15),
-    (rooms.clutter, 0.17, 0.2),
-    (gaps.combs, 0.12, 0.0),
-    (gaps.fences, 0.07, 0.0),
-    (gaps.patterns, 0.09, 0.0),
+    (rooms.table, 0.22, 0.15),
+    (rooms.shelf, 0.08, 0.1),
+    (rooms.corridor, 0.06, 0.15),
+    (rooms.clutter, 0.11, 0.2),
+    (gaps.combs, 0.24, 0.0),
+    (gaps.fences, 0.09, 0.0),
+    (gaps.patterns, 0.2, 0.0),
 )
 EVEN = Lighting((), (1.0, 1.0, 1.0), shadows=False)
 FAINT, NOISY = 0.25, 0.33  # shares
