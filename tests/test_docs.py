@@ -30,7 +30,7 @@ API = ROOT / "docs" / "api.md"
 CONTRIBUTING = ROOT / "docs" / "contributing.md"
 DOCUMENTS = [README, *sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("weights/*.md"))]
 
-DEMO_SCENE = "oaccdepth-demo/scene"  # examples that work on it are run
+DEMO_SCENE = "oaccdepth-demo/still-life"  # examples that work on it are run
 INSTALL = "pip install -c constraints.txt . && oaccdepth demo"
 TEST = 'pip install -c constraints.txt -e ".[test]" && pytest'
 SHELL = ("bash", "shell", "sh", "console")

@@ -124,7 +124,7 @@ def cut_out(picture: Picture, front: Picture) -> Picture:
 
 def compose(folder: Path, cloud: Picture) -> Picture:
     """View, disparity, masks and cloud, two by two."""
-    light_field = readers.read(folder / "scene")
+    light_field = readers.read(folder / "still-life")
     result = read_result(folder)
     masks = np.load(folder / "masks" / "masks.npz")["masks"]  # those of the network
     material = figures.Material(light_field, replace(result, masks=masks))

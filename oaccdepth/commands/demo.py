@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from oaccdepth.rendering.scenes import RenderedScene
 
 FOLDER = Path("oaccdepth-demo")
-SCENE, MASKS = "scene", "masks"  # sub-folders
+SCENE, MASKS = "still-life", "masks"  # sub-folders
 RENDERED, ESTIMATED = 0.5, 0.92  # how much is done then; the scene and the masks take the rest
 
 

@@ -24,14 +24,14 @@ def test_demo_writes_everything(run, tmp_path, monkeypatch):
         "view.html",
         "run.json",
         "masks",
-        "scene",
+        "still-life",
     }
     assert len(list((out / "masks").glob("mask_*.png"))) == 81
     assert f"  {out / 'view.html'}  (in a browser)" in result.stdout.splitlines()
     assert scores(result.stdout).keys() == {"MSE x100", "BadPix 0.07", "masks correct"}
-    light_field = readers.read(out / "scene")
+    light_field = readers.read(out / "still-life")
     assert light_field.grid == (9, 9) and light_field.camera is not None
-    truth = readers.read_ground_truth(out / "scene")
+    truth = readers.read_ground_truth(out / "still-life")
     assert truth is not None and truth.shape == read_pfm(out / "disparity.pfm").shape
     viewed = run("view", out, "-o", tmp_path / "page.html")
     assert viewed.exit_code == 0 and "no views" not in viewed.stderr

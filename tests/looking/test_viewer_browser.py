@@ -93,6 +93,14 @@ def test_wipe(visit):
     assert page.page.locator("#handle").get_attribute("aria-valuenow") == "20"
 
 
+def test_wipe_is_as_long_as_the_picture(visit):
+    page = visit(viewport={"width": 1000, "height": 1600})
+    (_, top), (_, bottom) = page.spot(0, 0), page.spot(0, 47)
+    handle = page.page.locator("#handle").bounding_box()
+    assert handle["y"] == pytest.approx(top, abs=8)
+    assert handle["y"] + handle["height"] == pytest.approx(bottom, abs=8)
+
+
 def test_zoom_outlives_the_layout(visit):
     page = visit()
     page.hover(40, 20)
@@ -271,6 +279,8 @@ def test_phone(visit, rich_result):
     page.page.locator("#tools [data-tool=move]").tap()
     page.settle()
     assert page.text("#readout") == "Drag over the picture to move through the views."
+    stage = page.page.locator("#viewport").bounding_box()
+    assert stage["width"] / stage["height"] == pytest.approx(64 / 48, rel=0.01)  # no bars
     for layout in ("pair", "single", "wipe"):
         button = page.page.locator(f"#layouts [data-layout={layout}]")
         button.tap()

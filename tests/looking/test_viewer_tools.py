@@ -104,6 +104,7 @@ def test_cloud_orbits(visit):
     page = visit()
     page.press("d")
     page.page.wait_for_timeout(300)
+    assert page.page.locator("#layouts").is_hidden()
     start = page.picture()
     assert start.std() > 10
     x, y = page.spot(32, 24)

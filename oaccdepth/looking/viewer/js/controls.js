@@ -153,7 +153,8 @@ export class Controls {
     for (const button of document.querySelectorAll("#tools button"))
       button.setAttribute("aria-pressed", button.dataset.tool === tool);
     for (const button of document.querySelectorAll("#layouts button"))
-      button.setAttribute("aria-pressed", button.dataset.layout === layout && !isCloud);
+      button.setAttribute("aria-pressed", button.dataset.layout === layout);
+    find("layouts").hidden = isCloud;
     document.documentElement.toggleAttribute("data-cover", isCover);
     find("cover").hidden = !isCover;
     find("viewport").dataset.tool = tool;

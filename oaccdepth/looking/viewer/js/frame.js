@@ -54,7 +54,8 @@ export function arrange(state, layers, size, picture) {
     };
     const clip = { ...rect };
     if (state.layout === "wipe") {
-      const edge = wipeEdge(state.split, corner.x, scale, rect, picture);
+      const { left, right } = covered({ rect, scale, ...corner }, picture);
+      const edge = left + state.split * (right - left);
       if (index === 0) clip.right = edge;
       else clip.left = edge;
     }
@@ -62,14 +63,14 @@ export function arrange(state, layers, size, picture) {
   });
 }
 
-/** Part of the stage that the picture covers, left to right: where the wipe can go. */
-export function wipeSpan(x, scale, rect, picture) {
-  return [Math.max(rect.left, x), Math.min(rect.right, x + picture.width * scale)];
-}
-
-function wipeEdge(split, x, scale, rect, picture) {
-  const [left, right] = wipeSpan(x, scale, rect, picture);
-  return left + split * (right - left);
+/** Part of the stage that the picture of a pane covers. */
+export function covered({ x, y, scale, rect }, picture) {
+  return {
+    left: Math.max(rect.left, x),
+    top: Math.max(rect.top, y),
+    right: Math.min(rect.right, x + picture.width * scale),
+    bottom: Math.min(rect.bottom, y + picture.height * scale),
+  };
 }
 
 /** Picture position under a point of the stage, and its pane; null outside of every picture. */

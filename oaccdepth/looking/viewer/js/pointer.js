@@ -1,5 +1,5 @@
 // Mouse, pen and touch on the stage: hover, click, pan, pinch, wheel, and the handle of the wipe.
-import { panBy, pick, wipeSpan, zoomAt } from "./frame.js";
+import { panBy, pick, covered, zoomAt } from "./frame.js";
 
 const CLICK_SLOP = 5; // css px that a click may wander
 
@@ -133,7 +133,7 @@ export class StagePointer {
   drag(event) {
     if (!this.handle.hasPointerCapture(event.pointerId)) return;
     const pane = this.stage.panes[0];
-    const [left, right] = wipeSpan(pane.x, pane.scale, pane.rect, this.stage.picture);
+    const { left, right } = covered(pane, this.stage.picture);
     this.actions.split((this.point(event).x - left) / (right - left));
   }
 

@@ -3,7 +3,7 @@ import { Clip } from "./clip.js";
 import { Cloud } from "./cloud.js";
 import { cssRamp } from "./colour.js";
 import { find } from "./elements.js";
-import { arrange, wipeSpan } from "./frame.js";
+import { arrange, covered } from "./frame.js";
 import { signed, valueAt } from "./scene.js";
 
 const CROSS = [
@@ -21,6 +21,7 @@ export class Stage {
   constructor(scene, state, layers, renderer) {
     Object.assign(this, { scene, state, layers, renderer, panes: [], cloud: null, clip: null });
     this.picture = { width: scene.width, height: scene.height };
+    find("viewport").style.setProperty("--aspect", scene.width / scene.height); // a phone's is as high
   }
 
   /** Size of the stage [css px]. */
@@ -72,11 +73,9 @@ export class Stage {
   async film(duration) {
     const canvas = find("picture");
     const ratio = canvas.width / Math.max(1, canvas.clientWidth);
-    const { rect, x, y, scale } = this.panes[0];
     const isOne = this.panes.length === 1 || this.state.get("layout") === "wipe";
-    const [left, top] = isOne ? [Math.max(rect.left, x), Math.max(rect.top, y)] : [0, 0];
-    const right = isOne ? Math.min(rect.right, x + this.picture.width * scale) : canvas.clientWidth;
-    const bottom = isOne ? Math.min(rect.bottom, y + this.picture.height * scale) : canvas.clientHeight;
+    const all = { left: 0, top: 0, right: canvas.clientWidth, bottom: canvas.clientHeight };
+    const { left, top, right, bottom } = isOne ? covered(this.panes[0], this.picture) : all;
     const crop = { x: left * ratio, y: top * ratio, width: (right - left) * ratio, height: (bottom - top) * ratio };
     this.clip = new Clip(canvas, crop);
     await this.clip.roll(duration);
@@ -87,18 +86,18 @@ export class Stage {
 
   /** The menus in the corners of their panes, and the handle of the wipe. */
   placeOverlays({ layout, split }) {
-    const first = this.panes[0];
-    const last = this.panes.at(-1);
-    const [from, to] = wipeSpan(first.x, first.scale, first.rect, this.picture);
+    const [first, last] = [this.panes[0], this.panes.at(-1)];
+    const { left: from, right: to, top, bottom } = covered(first, this.picture);
     const right = find("right");
-    const top = (pane) => Math.max(pane.rect.top, pane.y) + 10;
     const isWipe = layout === "wipe";
     const isNarrow = isWipe && to - from < 2 * right.offsetWidth + 30; // the menus go beside it
-    place(find("left"), (isNarrow ? first.rect.left : from) + 10, top(first));
+    place(find("left"), (isNarrow ? first.rect.left : from) + 10, top + 10);
     const end = (isNarrow ? last.rect.right : to) - right.offsetWidth - 10;
-    place(right, isWipe ? end : Math.max(last.rect.left, last.x) + 10, top(last));
+    const other = covered(last, this.picture);
+    place(right, isWipe ? end : other.left + 10, other.top + 10);
     const handle = find("handle");
-    handle.style.setProperty("transform", `translateX(${from + split * (to - from)}px)`);
+    place(handle, from + split * (to - from), top);
+    handle.style.setProperty("height", `${bottom - top}px`);
     handle.setAttribute("aria-valuenow", Math.round(split * 100));
   }
 
@@ -110,10 +109,9 @@ export class Stage {
       legend.hidden = !pane?.layer.scale;
       if (legend.hidden) return;
       this.writeLegend(legend, pane.layer, values);
-      const [from, to] = wipeSpan(pane.x, pane.scale, pane.rect, this.picture);
-      const bottom = Math.min(pane.rect.bottom, pane.y + this.picture.height * pane.scale);
+      const { left, right, bottom } = covered(pane, this.picture);
       const isRight = index === 1 && values.layout === "wipe";
-      const x = isRight ? to - legend.offsetWidth - 10 : from + 10;
+      const x = isRight ? right - legend.offsetWidth - 10 : left + 10;
       place(legend, x, bottom - legend.offsetHeight - 10);
     });
   }
