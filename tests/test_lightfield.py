@@ -29,38 +29,44 @@ def test_the_centre_of_an_even_grid_is_the_later_one():
     assert LightField(views).centre.min() == 1
 
 
-@pytest.mark.parametrize("shape", [(3, 5, 4, 6), (3, 5, 4, 6, 4), (3, 5, 4, 6, 2)])
-def test_a_wrong_shape_is_refused(shape):
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"shape": (3, 5, 4, 6)},
+            "views have shape (3, 5, 4, 6), expected (u, v, h, w, c) with c = 1 or 3.",
+        ),
+        (
+            {"shape": (3, 5, 4, 6, 4)},
+            "views have shape (3, 5, 4, 6, 4), expected (u, v, h, w, c) with c = 1 or 3.",
+        ),
+        (
+            {"dtype": np.float64},
+            "views are float64, expected uint8, uint16 or float32 in [0, 1].",
+        ),
+        (
+            {"valid": np.ones((5, 3), bool)},
+            "the validity mask has shape (5, 3), expected (3, 5) or (3, 5, 4, 6).",
+        ),
+        (
+            {"valid": np.zeros((3, 5), bool)},
+            "the validity mask is False everywhere, so there is no picture. "
+            "Correct it, or leave it out.",
+        ),
+        (
+            {"places": np.zeros((5, 3, 2), np.float32)},
+            "the camera places have shape (5, 3, 2), expected finite numbers of shape (3, 5, 2).",
+        ),
+        (
+            {"places": np.ones((3, 5, 2), np.float32)},
+            "the centre view's camera is at [1. 1.], expected (0, 0): places are relative to it.",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(settings, message):
     with pytest.raises(InvalidLightField) as caught:
-        light_field(shape, source="town")
-    assert str(caught.value) == (
-        f"town: views have shape {shape}, expected (u, v, h, w, c) with c = 1 or 3."
-    )
-
-
-def test_a_wrong_type_is_refused():
-    with pytest.raises(InvalidLightField) as caught:
-        light_field(dtype=np.float64)
-    assert str(caught.value) == (
-        "light field: views are float64, expected uint8, uint16 or float32 in [0, 1]."
-    )
-
-
-def test_a_wrong_validity_mask_is_refused():
-    with pytest.raises(InvalidLightField) as caught:
-        light_field(valid=np.ones((5, 3), bool), source="town")
-    assert str(caught.value) == (
-        "town: the validity mask has shape (5, 3), expected (3, 5) or (3, 5, 4, 6)."
-    )
-
-
-def test_a_mask_that_is_false_everywhere_is_refused():
-    with pytest.raises(InvalidLightField) as caught:
-        light_field(valid=np.zeros((3, 5), bool), source="town")
-    assert str(caught.value) == (
-        "town: the validity mask is False everywhere, so there is no picture. "
-        "Correct it, or leave it out."
-    )
+        light_field(**settings, source="town")
+    assert str(caught.value) == f"town: {message}"
 
 
 def test_missing_views_per_view_and_per_pixel():
@@ -136,19 +142,6 @@ def test_cameras_stand_on_a_regular_grid_around_the_centre_view():
 def test_cameras_that_stand_elsewhere():
     places = 3 * light_field().camera_places
     assert light_field(places=places).camera_places[0, 4].tolist() == [-3, 6]
-
-
-def test_wrong_camera_places_are_refused():
-    with pytest.raises(InvalidLightField) as caught:
-        light_field(places=np.zeros((5, 3, 2), np.float32), source="town")
-    assert str(caught.value) == (
-        "town: the camera places have shape (5, 3, 2), expected finite numbers of shape (3, 5, 2)."
-    )
-    with pytest.raises(InvalidLightField) as caught:
-        light_field(places=np.ones((3, 5, 2), np.float32), source="town")
-    assert str(caught.value) == (
-        "town: the centre view's camera is at [1. 1.], expected (0, 0): places are relative to it."
-    )
 
 
 def test_steps_of_the_views_that_are_used():

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -31,7 +29,7 @@ from oaccdepth.batch.report import remove_report, write_index, write_report
 from oaccdepth.errors import InvalidOption, UnreadableFile, UnwritableOutput
 from oaccdepth.evaluation import scores
 from oaccdepth.files.atomic import remove_leftovers, told
-from oaccdepth.files.signals import ENDING
+from oaccdepth.files.signals import undisturbed
 from oaccdepth.options import BatchOptions, EstimateOptions, ReadOptions, WriteOptions
 from oaccdepth.version import __version__
 from oaccdepth.writers import results
@@ -47,7 +45,7 @@ class Summary:
 
     records: tuple[Record, ...]  # in the order of the jobs
     not_reached: tuple[str, ...] = ()  # scenes that remained when it was stopped with Ctrl-C
-    not_read: tuple[tuple[str, str], ...] = ()  # what looks like a light field, and why it is none
+    not_read: tuple[tuple[str, str], ...] = ()  # looks like a light field, and why it was skipped
 
     @property
     def failed(self) -> list[Record]:
@@ -139,7 +137,7 @@ def make_settings(
     estimating: EstimateOptions,
     writing: WriteOptions,
 ) -> Settings:
-    """Collect what is the same for all light fields; bad weights raise here."""
+    """Collect the settings that all light fields share; raises if the weights are bad."""
     from oaccdepth.networks import checkpoint
 
     return Settings(
@@ -213,7 +211,7 @@ def run_jobs(
                     records[record.scene] = record
                     on_record(record)
         except KeyboardInterrupt:
-            with _undisturbed():  # a second Ctrl-C must not prevent the report
+            with undisturbed():  # a second Ctrl-C must not prevent the report
                 crew.close()
                 remove_leftovers(settings.output)  # of workers that were killed
                 records |= _untold(jobs, records, before)
@@ -224,7 +222,7 @@ def run_jobs(
 def _untold(
     jobs: Sequence[Job], records: Mapping[str, Record], before: Mapping[str, RunVersion]
 ) -> dict[str, Record]:
-    """Scenes that were finished while the batch was being stopped, so nobody was told."""
+    """Scenes that finished while the batch was stopping, and were not reported."""
     found = {
         job.scene: record_since(job, before[job.scene]) for job in jobs if job.scene not in records
     }
@@ -246,20 +244,6 @@ def _finish(
     if settings.writing.view:
         write_index(settings.output, jobs, records)
     return Summary(tuple(ordered), tuple(not_reached), not_read)
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Signals that end a program have no effect inside."""
-    if threading.current_thread() is not threading.main_thread():  # they arrive only there
-        yield
-        return
-    previous = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING}
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 def _about(settings: Settings, not_reached: list[str]) -> dict[str, object]:

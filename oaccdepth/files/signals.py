@@ -1,11 +1,11 @@
-"""Signals that end a program: none of them may come between two renames that belong together."""
+"""Signals that end a program: none may come between two renames that belong together."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 
 ENDING = tuple(
@@ -14,7 +14,7 @@ ENDING = tuple(
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM or SIGHUP came: everything is cleaned up as after Ctrl-C."""
+    """SIGTERM or SIGHUP arrived; everything is cleaned up as after Ctrl-C."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -41,18 +41,28 @@ def stop_cleanly() -> None:
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """Put off the signals that end a program until the work inside is done."""
+    came: list[int] = []
+    try:
+        with _handled(lambda number, frame: came.append(number)):
+            yield
+    finally:
+        for number in came[:1]:
+            signal.raise_signal(number)
+
+
+def undisturbed() -> AbstractContextManager[None]:
+    """Ignore the signals that end a program."""
+    return _handled(signal.SIG_IGN)
+
+
+@contextmanager
+def _handled(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():  # they arrive only there
         yield
         return
-    came: list[int] = []
-    previous = {
-        number: signal.signal(number, lambda number, frame: came.append(number))
-        for number in ENDING
-    }
+    previous = {number: signal.signal(number, handler) for number in ENDING}
     try:
         yield
     finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-        for number in came[:1]:
-            signal.raise_signal(number)
+        for number, before in previous.items():
+            signal.signal(number, before)

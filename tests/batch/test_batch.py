@@ -28,7 +28,7 @@ from batch_scenes import (
 )
 
 from oaccdepth import readers
-from oaccdepth.batch import choose_devices, find_jobs, remove_leftovers, run_jobs
+from oaccdepth.batch import choose_devices, find_jobs, run_jobs
 from oaccdepth.batch.crew import IN_FLIGHT, ProcessWorker
 from oaccdepth.batch.job import Settings, fingerprint
 from oaccdepth.errors import InvalidCheckpoint, InvalidOption, UnreadableFile, UnwritableOutput
@@ -278,16 +278,6 @@ def test_fingerprint(root, tmp_path):
     assert fingerprint(copied, tmp_path / "out") == before
     (copied / "input_Cam000.png").rename(copied / "input_Cam010.png")
     assert fingerprint(copied, tmp_path / "out") != before
-
-
-def test_leftovers_are_removed(tmp_path):
-    kept = tmp_path / "a" / "my.part1.pfm"
-    left = tmp_path / "a" / ".disparity.part4711.pfm"
-    left.parent.mkdir()
-    left.touch()
-    kept.touch()
-    remove_leftovers(tmp_path)
-    assert kept.exists() and not left.exists()
 
 
 def test_reading_and_writing_overlap_with_the_network(root, settings, monkeypatch):

@@ -145,23 +145,19 @@ def test_bad_weights_on_a_cluster(root, settings, cluster):
     assert str(error.value) == "toy.safetensors: damaged."
 
 
-def test_nobody_there(root, settings):
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("127.0.0.1:1", "Connection refused"),
+        ("nonsense", "Invalid address format: nonsense"),
+    ],
+)
+def test_nobody_there(root, settings, address, reason):
     pytest.importorskip("ray")
     with pytest.raises(DeviceUnavailable) as error:
-        run_jobs(find_jobs(root, settings.output), settings, BatchOptions(ray="127.0.0.1:1"))
+        run_jobs(find_jobs(root, settings.output), settings, BatchOptions(ray=address))
     assert str(error.value) == (
-        "--ray 127.0.0.1:1: no Ray cluster there (Connection refused). "
-        "Start one with: ray start --head."
-    )
-
-
-def test_not_an_address(root, settings, monkeypatch):
-    pytest.importorskip("ray")
-    with pytest.raises(DeviceUnavailable) as error:
-        run_jobs(find_jobs(root, settings.output), settings, BatchOptions(ray="nonsense"))
-    assert str(error.value) == (
-        "--ray nonsense: no Ray cluster there (Invalid address format: nonsense). "
-        "Start one with: ray start --head."
+        f"--ray {address}: no Ray cluster there ({reason}). Start one with: ray start --head."
     )
 
 

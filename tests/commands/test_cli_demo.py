@@ -65,13 +65,3 @@ def test_a_device_that_is_not_there(run, weights_file, tmp_path, monkeypatch):
     assert result.exit_code == 1 and result.stdout == ""
     assert result.stderr.startswith("error: --device cuda:99: not available.")
     assert not out.exists()
-
-
-def test_an_output_below_a_file(run, weights_file, tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    path = tmp_path / "file" / "out"
-    result = run("demo", "-o", path, "--weights", weights_file, "-q")
-    assert result.exit_code == 1
-    assert result.stderr == (
-        f"error: {path}: cannot be created (Not a directory). Choose another --output.\n"
-    )

@@ -54,43 +54,23 @@ def test_masks_that_the_ground_truth_implies(run, scene, scene_folder, truth, tm
     np.testing.assert_allclose(corner / 255, masks[0, 8], atol=0.5 / 255 + 1e-6)
 
 
-def assert_refused(result, message, out):
-    assert result.stderr == f"error: {message}\n"
-    assert result.exit_code == 1 and result.stdout == ""
+@pytest.mark.parametrize(
+    ("name", "more", "message"),
+    [
+        (
+            "other.pfm",
+            [],
+            "--disparity {path}: has 30x20 px, but the views have 64x48. "
+            "Give a disparity map of the centre view.",
+        ),
+        ("nothing.pfm", [], "{path}: no such file. Give a PFM file."),
+        ("other.pfm", ["--all-passes"], "--all-passes and --disparity: choose one of them."),
+    ],
+)
+def test_disparity_maps_that_do_not_fit(run, scene_folder, tmp_path, name, more, message):
+    write_pfm(tmp_path / "other.pfm", np.zeros((20, 30), np.float32))
+    path, out = tmp_path / name, tmp_path / "out"
+    result = run("masks", scene_folder, "-o", out, "--disparity", path, *more)
+    message = f"error: {message.format(path=path)}\n"
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", message)
     assert not out.exists()
-
-
-def test_a_disparity_map_of_another_size(run, scene_folder, tmp_path):
-    path, out = tmp_path / "other.pfm", tmp_path / "out"
-    write_pfm(path, np.zeros((20, 30), np.float32))
-    result = run("masks", scene_folder, "-o", out, "--disparity", path)
-    message = (
-        f"--disparity {path}: has 30x20 px, but the views have 64x48. "
-        "Give a disparity map of the centre view."
-    )
-    assert_refused(result, message, out)
-
-
-def test_a_disparity_map_that_is_not_there(run, scene_folder, tmp_path):
-    path, out = tmp_path / "nothing.pfm", tmp_path / "out"
-    result = run("masks", scene_folder, "-o", out, "--disparity", path)
-    assert_refused(result, f"{path}: no such file. Give a PFM file.", out)
-
-
-def test_passes_of_a_given_disparity_make_no_sense(run, scene_folder, truth, tmp_path):
-    out = tmp_path / "out"
-    result = run("masks", scene_folder, "-o", out, "--disparity", truth, "--all-passes")
-    message = "--all-passes and --disparity: choose one of them."
-    assert_refused(result, message, out)
-
-
-def test_masks_are_not_replaced_without_overwrite(run, scene_folder, truth, tmp_path):
-    arguments = ["masks", scene_folder, "-o", tmp_path / "out", "--disparity", truth, "-q"]
-    assert run(*arguments).exit_code == 0
-    again = run(*arguments)
-    assert again.exit_code == 1
-    assert again.stderr == (
-        f"error: {tmp_path / 'out'}: already holds contact_sheet.png and 84 more. "
-        "Pass --overwrite to replace, or choose another --output.\n"
-    )
-    assert run(*arguments, "--overwrite").exit_code == 0

@@ -36,3 +36,21 @@ def test_an_existing_file_is_kept(run, scene_folder, weights_file, tmp_path, wor
     assert output.read_text() == "mine"
     assert run(*words, *more, "--overwrite", "--quiet").exit_code == 0
     assert output.stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("command", "held"),
+    [("estimate", "confidence.png and 3 more"), ("masks", "contact_sheet.png and 84 more")],
+)
+def test_an_existing_folder_is_kept(run, scene_folder, weights_file, tmp_path, command, held):
+    words = [command, scene_folder, "-o", tmp_path / "out", "--weights", weights_file, "-q"]
+    assert run(*words).exit_code == 0
+    before = {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    again = run(*words)
+    assert (again.exit_code, again.stderr) == (
+        1,
+        f"error: {tmp_path / 'out'}: already holds {held}. "
+        "Pass --overwrite to replace, or choose another --output.\n",
+    )
+    assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+    assert run(*words, "--overwrite").exit_code == 0

@@ -66,20 +66,17 @@ def test_missing_scenes(results, tmp_path):
     )
 
 
-def test_wrong_size(results, tmp_path):
-    write_pfm(results / "test" / "bedroom" / "disparity.pfm", PLANE[:, :500])
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [
+        (PLANE[:, :500], "not 512x512 pixels"),
+        (np.where(np.eye(512), np.float32(np.nan), PLANE), "not finite everywhere"),
+    ],
+)
+def test_maps_that_are_not_accepted(results, tmp_path, values, fault):
+    write_pfm(results / "test" / "bedroom" / "disparity.pfm", values)
     assert refused(results, tmp_path) == (
-        "the benchmark does not accept disparity maps that are not 512x512 pixels: bedroom. "
-        "Estimate the whole scenes again."
-    )
-
-
-def test_not_finite(results, tmp_path):
-    broken = PLANE.copy()
-    broken[3, 4] = np.nan
-    write_pfm(results / "training" / "dino" / "disparity.pfm", broken)
-    assert refused(results, tmp_path) == (
-        "the benchmark does not accept disparity maps that are not finite everywhere: dino. "
+        f"the benchmark does not accept disparity maps that are {fault}: bedroom. "
         "Estimate the whole scenes again."
     )
 

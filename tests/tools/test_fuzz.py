@@ -8,17 +8,10 @@ import sys
 import time
 from pathlib import Path
 
+import fuzz
 import pytest
 
 TOOLS = Path(__file__).parents[2] / "tools"
-
-
-@pytest.fixture
-def fuzz(monkeypatch):
-    monkeypatch.syspath_prepend(str(TOOLS))
-    import fuzz
-
-    return fuzz
 
 
 def settings(**changed):
@@ -52,7 +45,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("kind", FAULTS)
-def test_what_is_not_clean_is_seen(fuzz, tmp_path, monkeypatch, capsys, kind):
+def test_what_is_not_clean_is_seen(tmp_path, monkeypatch, capsys, kind):
     file = tmp_path / "file"
     file.write_bytes(b"content")
     targets = [fuzz.Target("a file", file, FAULTS[kind])]
@@ -64,7 +57,7 @@ def test_what_is_not_clean_is_seen(fuzz, tmp_path, monkeypatch, capsys, kind):
     assert file.read_bytes() == b"content"
 
 
-def test_a_case_is_the_same_every_time(fuzz):
+def test_a_case_is_the_same_every_time():
     import numpy as np
 
     first, again, other = (

@@ -1,22 +1,10 @@
 """tools/masks.py counts what a loop over all points counts."""
 
-import importlib.util
-from pathlib import Path
-
 import layered
+import masks
 import numpy as np
 import pytest
 from layered import Plane, Surface, bars, cloud_texture
-
-SCRIPT = Path(__file__).parents[2] / "tools" / "masks.py"
-
-
-@pytest.fixture(scope="module")
-def masks():
-    spec = importlib.util.spec_from_file_location("masks", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +26,7 @@ def bilinear(picture, y, x):
     return upper * (1 - part_y) + lower * part_y
 
 
-def test_counts(masks, small):
+def test_counts(small):
     grey = small.light_field.views.mean(axis=-1)
     expected = np.zeros(1 + 2 * len(masks.POWERS))
     for u, v, y, x in np.ndindex(grey.shape):
@@ -58,14 +46,14 @@ def test_counts(masks, small):
     np.testing.assert_allclose(counted, expected, atol=2)  # remap rounds places to 1/32 px
 
 
-def test_a_row(masks):
+def test_a_row():
     numbers = np.array([10, 4, 3, 4, 4, 8, 5, 10, 10, 20, 10, 0, 0], float)
     assert masks.row("x", numbers) == (
         "| x | 75 / 30 | 100 / 40 | 62 / 50 | 100 / 100 | 50 / 100 | 0 / 0 |"
     )
 
 
-def test_the_picture(masks, small, tmp_path):
+def test_the_picture(small, tmp_path):
     import cv2
 
     masks.draw(small, tmp_path / "a.png")

@@ -2,7 +2,6 @@ import cv2
 import numpy as np
 import pytest
 
-from oaccdepth.errors import UnwritableOutput
 from oaccdepth.options import COLORMAPS
 from oaccdepth.writers.pictures import (
     NOT_KNOWN,
@@ -119,9 +118,3 @@ def test_png_files_hold_the_values(tmp_path, dtype, shape):
     again = cv2.imread(str(tmp_path / "a.png"), cv2.IMREAD_UNCHANGED)
     assert again.dtype == dtype
     np.testing.assert_array_equal(again[..., ::-1] if len(shape) == 3 else again, picture)
-
-
-def test_a_picture_below_a_file(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(UnwritableOutput, match="cannot be written"):
-        write_png(tmp_path / "file" / "a.png", np.zeros((2, 2), np.uint8))
