@@ -16,7 +16,15 @@ A message says what is wrong (path and value), what was expected, and what to do
 in it may come from a file, so it is one line of printable text whatever they hold.
 """
 
+from collections.abc import Iterable
+
 from oaccdepth.printable import printable
+
+
+def one_of(names: Iterable[str]) -> str:
+    """'a, b or c', for messages."""
+    *first, last = names
+    return f"{', '.join(first)} or {last}"
 
 
 class OaccDepthError(Exception):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
-from oaccdepth.errors import InvalidOption
+from oaccdepth.errors import InvalidOption, one_of
 
 Pair = tuple[int, int]
 Range = tuple[float, float]
@@ -25,7 +25,7 @@ COLORMAPS = ("viridis", "cividis", "magma", "inferno", "plasma", "turbo", "gray"
 
 @dataclass(frozen=True)
 class Option:
-    """What the command line knows of a field besides its name, type and default."""
+    """What the command line knows about a field, besides its name, type and default."""
 
     help: str
     flag: str = ""  # "": made from the field's name
@@ -38,7 +38,7 @@ class Option:
     def check(self, value: Any, flag: str) -> None:
         """Refuse a value that is not among the choices, or out of bounds."""
         if self.choices and value not in self.choices:
-            expected = f"{', '.join(self.choices[:-1])} or {self.choices[-1]}"
+            expected = one_of(self.choices)
         elif self.least is not None and not all(
             self.least <= one <= (self.most or math.inf)
             for one in (value if isinstance(value, tuple) else (value,))
@@ -120,7 +120,7 @@ def parse_range_or_auto(text: str, flag: str) -> Range | None:
 
 @dataclass(frozen=True)
 class ReadOptions(Declared):
-    """How to turn a path into a light field, where the files do not say it themselves."""
+    """How to read a light field: what its files do not say themselves."""
 
     panel: ClassVar[str] = "Reading"
 
@@ -150,7 +150,9 @@ class ReadOptions(Declared):
     flip_v: bool = option(False, "Reverse the camera columns.")
     check_orientation: bool = option(True, "Detect and correct swapped or reversed camera axes.")
     pattern: str | None = option(
-        None, "Names of the views: two groups (row, column) or one (index).", metavar="REGEX"
+        None,
+        "Names of the views: a pattern with two groups (row, column) or one (index).",
+        metavar="REGEX",
     )
     axes: str | None = option(
         None, "Order of the axes of an array file, such as uvhwc.", metavar="ORDER"
@@ -214,8 +216,8 @@ class EstimateOptions(Declared):
     )
     precision: str = option(
         "auto",
-        "Arithmetic of the network: auto, fp32, fp16 (GPUs) or bf16. auto is bf16 where a CPU "
-        "is quick at it, else fp32.",
+        "Arithmetic of the network: auto, fp32, fp16 (GPUs) or bf16. auto is bf16 on CPUs "
+        "that are fast at it, otherwise fp32.",
         metavar="NAME",
         choices=PRECISIONS,
     )
@@ -358,7 +360,7 @@ class RenderOptions(Declared):
 
 @dataclass(frozen=True)
 class BatchOptions(Declared):
-    """Which light fields of a folder to do, and where."""
+    """Which light fields of a folder to process, and where."""
 
     include: tuple[str, ...] = option(
         (),
@@ -372,7 +374,7 @@ class BatchOptions(Declared):
     redo: bool = option(False, "Repeat scenes that are already done.", flag="--overwrite")
     jobs: int | None = option(
         None,
-        "Processes; several GPUs are used in turn. Default: 1; with --ray, as many as fit.",
+        "Number of processes; GPUs are used in turn. Default: 1; with --ray, as many as fit.",
         metavar="N",
         least=1,
     )

@@ -1,6 +1,6 @@
 """read -> estimate -> write: a light field in, a folder of results out.
 
-The API, `estimate`, `demo` and every worker of `batch` go this way.
+The API, `estimate`, `demo` and every worker of `batch` use it.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ def process(
     Parameters
     ----------
     source
-        A path, or a light field that is there already.
+        A path, or a light field in memory.
     progress
         Called with what is going on and how much of the whole is done, 0 to 1.
     estimate
         What to call instead of `oaccdepth.estimate`, with options and progress.
     truth
-        Disparity of the centre view, (h, w) [px], for the page's error map; of a path it is read.
+        Disparity of the centre view, (h, w) [px], for the page's error map; for a path, it is read.
     write_beside
         Writes more files to the folder that it is given; returns their names and what they hold.
     """
@@ -136,7 +136,7 @@ def _choose_reference(
 def _with_way_back(
     result: DisparityMap, source: Path, output: Path, reading: ReadOptions
 ) -> DisparityMap:
-    """Note how to get at the views again: where they are, seen from the result, and how read."""
+    """Note where the views are, relative to the result, and how they were read."""
     known = dict(result.made_with.input)
     with suppress(ValueError, RuntimeError):  # on another drive, no home: then the name must do
         way = Path(os.path.relpath(source.resolve(), output.resolve()))
@@ -157,7 +157,7 @@ def read_again(
     """Where the views of a result are, and how they were read; None if they are not there.
 
     They are where `run.json` says, or, under the name that they had, in the folder, beside it,
-    one level up, or here. Options that are given count more than those of `run.json`.
+    one level up, or here. Options that are given take precedence over `run.json`.
     """
     about = result.made_with.input
     name = str(about.get("source") or "")
@@ -231,7 +231,7 @@ def _write_views(
     progress: ReportProgress,
     estimate: Estimate,
 ) -> dict[str, str]:
-    """Estimate and write the disparity of each of these views; names and what they are."""
+    """Estimate and write the disparity of these views; return the files and what they hold."""
     written = {}
     for number, view in enumerate(views):
         part = share(progress, number / len(views), (number + 1) / len(views))

@@ -121,7 +121,7 @@ class Crew:
                 self._running[worker.submit(job)] = _Task(job, worker, attempt)
 
     def _has_room(self, worker: Worker, attempt: int) -> bool:
-        """Whether it may get one more; retries run alone, to find the one to blame."""
+        """Whether a worker can take one more; retries run alone, to find what kills it."""
         attempts = [task.attempt for task in self._running.values() if task.worker is worker]
         if max([attempt, *attempts]) > 1:
             return not attempts
@@ -281,7 +281,7 @@ Message = Record | OaccDepthError | logging.LogRecord | tuple[str, str, float]
 
 
 class _LogToBatch(QueueHandler):
-    """Sends the log of a worker to the batch, which knows what is shown, and where."""
+    """Sends the log of a worker to the batch, which decides what is shown, and where."""
 
     def __init__(self, send: Callable[[Message], None]) -> None:
         super().__init__(SimpleQueue())  # not used

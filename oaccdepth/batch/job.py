@@ -158,7 +158,7 @@ def earlier_record(job: Job, made_from: dict[str, Any]) -> Record | None:
 
 
 def record_since(job: Job, version: RunVersion) -> Record | None:
-    """Record of a scene whose files were written since `run_version` was asked."""
+    """Record of a scene whose files were written since `run_version` was called."""
     if run_version(job) in (None, version):
         return None
     return _read_run(job)[1]
@@ -186,7 +186,7 @@ def _read_run(job: Job) -> tuple[Any, Record | None]:
 
 
 def relative(text: str, job: Job) -> str:
-    """A message about a scene without the folders of whoever runs the batch: reports are shared."""
+    """A message about a scene, without the user's folders: reports are shared."""
     place = PurePosixPath(job.scene).parent / job.source.name
     text = text.replace(str(job.source), place.as_posix()).replace(str(job.folder), job.scene)
     return str(shareable(text))

@@ -12,7 +12,7 @@ RESET_PEAK = "5"  # proc(5): resets the peak resident set size to the present on
 
 
 class PeakMemory:
-    """Largest resident set size since this object was made; since the start on other systems."""
+    """Largest resident set size since this object was made, or on some systems since the start."""
 
     def __init__(self) -> None:
         try:

@@ -21,7 +21,7 @@ SHOWN = ("mse_100", "badpix_0070", "q25_100")  # scores on the index page
 
 
 def write_report(output: Path, records: Sequence[Record], about: dict[str, Any]) -> None:
-    """Write both files; `about` is what is the same for all scenes."""
+    """Write both files; `about` holds what all scenes have in common."""
     write_bytes(output / CSV_FILE, as_csv(records).encode("utf-8", "backslashreplace"))
     content = {**about, "scenes": [asdict(record) for record in records]}
     write_json(output / JSON_FILE, content)

@@ -93,7 +93,7 @@ def _write_beside(scene: RenderedScene, folder: Path, result: DisparityMap) -> d
 
 
 def _score(scene: RenderedScene, result: DisparityMap) -> dict[str, float]:
-    """The benchmark's scores, with its border of 15 px, and how much of the masks is right."""
+    """The benchmark's scores, with its border of 15 px, and how much of the masks is correct."""
     from oaccdepth.evaluation import metrics
 
     assert result.masks is not None  # the page has them

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from oaccdepth.errors import DeviceUnavailable
+from oaccdepth.errors import DeviceUnavailable, one_of
 from oaccdepth.options import PRECISIONS
 
 # CUDA has an exception of its own for it; MPS, cuDNN and the CPU say it in words only.
@@ -29,9 +29,7 @@ def choose_device(name: str) -> torch.device:
         there = ["cpu", *(f"cuda:{n}" for n in range(torch.cuda.device_count()))]
         if torch.backends.mps.is_available():
             there.append("mps")
-        raise DeviceUnavailable(
-            f"--device {name}: not available. Use one of: {', '.join(there)}, or auto."
-        )
+        raise DeviceUnavailable(f"--device {name}: not available. Use {one_of([*there, 'auto'])}.")
     return torch.device(name)
 
 

@@ -2,8 +2,8 @@
 
 All maps are (h, w) float32 [px]. A prediction that is not finite has an infinite error: it counts
 as bad, comes last in the quantile and makes the mean squared error infinite. (The benchmark's own
-toolkit counts it as good.) So no score can be improved by leaving pixels out. Nothing to score
-gives NaN.
+toolkit counts it as good.) So no score can be improved by leaving pixels out. If there is
+nothing to score, the result is NaN.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Scores on the regions of a scene that its `mask_*` files mark, as the HCI benchmark has them.
+"""Scores on the regions of a scene that its `mask_*` files mark, as in the HCI benchmark.
 
 Some are meant for ground truth of ten times the resolution. If a scene has it, it is used (with
 the prediction enlarged, each pixel to a block); otherwise they are computed at the prediction's
@@ -80,7 +80,7 @@ def _thinning_between(maps: Maps) -> float:
 
 
 def _missed_dots(maps: Maps) -> float:
-    """Dots: each box has dots of the same sizes; box and size together tell a dot."""
+    """Dots: each box has dots of the same sizes; box and size together identify a dot."""
     boxes, sizes = (label.astype(np.int64) for label in maps.labels)
     is_dot = (boxes > 0) & (sizes > 0) & (sizes <= MOST_DOT_LABEL) & np.isfinite(maps.truth)
     dots = np.where(is_dot, boxes * (MOST_DOT_LABEL + 1) + sizes, 0)
@@ -190,7 +190,7 @@ def _are_there(scene: Path, region: Region, resolution: str) -> bool:
 def _read_masks(
     scene: Path, names: tuple[str, ...], resolution: str, shape: tuple[int, ...]
 ) -> tuple[Array, ...]:
-    """The masks as (h, w) numbers; colours become one number, alpha says nothing here."""
+    """The masks as (h, w) numbers; colours become one number, alpha is ignored."""
     masks = []
     for name in names:
         path = scene / f"mask_{name}_{resolution}.png"

@@ -104,7 +104,7 @@ def mean(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
 def evaluate_maps(
     scene: str, prediction: FloatArray, truth: FloatArray, border: int = metrics.BORDER
 ) -> Score:
-    """Score one disparity map; both (h, w) [px] and of one size."""
+    """Score one disparity map; both (h, w) [px] and of the same size."""
     if prediction.shape != truth.shape:
         raise InvalidPrediction(
             f"{scene}: the prediction is {_size(prediction)} pixels, the ground truth "
@@ -214,7 +214,7 @@ def _evaluate(
 def name_scenes(root: Path, sources: Sequence[Path]) -> dict[str, Path]:
     """Name of each light field: its place under the root, without the ending of a file.
 
-    Two that differ in nothing else keep their endings.
+    Files that differ only in their endings keep them.
     """
     relative = {
         path: path.relative_to(root) if path != root else Path(root.name) for path in sources
@@ -340,7 +340,7 @@ def as_json(evaluation: Evaluation, name: str) -> dict[str, Any]:
 
 
 def finite(values: Mapping[str, float]) -> dict[str, float | None]:
-    """For JSON, which has no infinity: None in its place."""
+    """The value, or None if it is not finite: JSON has no infinity."""
     return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
 

@@ -50,7 +50,7 @@ def _check_kind(path: Path) -> None:
 def staged(folder: Path, last: str, clear: Callable[[], None] = lambda: None) -> Iterator[Path]:
     """Yield an empty folder to write to; if all went well, its files become those of `folder`.
 
-    A new folder appears with all its files in one step. Into one that is there they are moved,
+    A new folder appears with all its files in one step. If it exists, they are moved into it,
     `last` at the end, after `clear()` has removed what they replace. Moving takes no room on the
     disk, and signals wait until it is done.
     """
@@ -155,9 +155,9 @@ def check_file(path: Path, overwrite: bool) -> None:
 
 
 def prepare_folder(folder: Path, names: Iterable[str], overwrite: bool) -> None:
-    """Check that files of these names can be written there; nothing is made.
+    """Check that files of these names can be written there; create nothing.
 
-    Refuses if one of them is there already, and may not be replaced.
+    Refuses if one of them exists and must not be replaced.
     """
     # os.path, because Path.exists() raises for a place that may not even be looked at.
     if os.path.exists(folder) and not os.path.isdir(folder):
@@ -183,7 +183,7 @@ def prepare_folder(folder: Path, names: Iterable[str], overwrite: bool) -> None:
 
 
 def _exists(path: Path) -> bool:
-    """Whether something is there; raises if the system cannot have such a path."""
+    """Whether something is there; raises if the system does not allow such a path."""
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):

@@ -62,7 +62,7 @@ def as_whole(value: Any, low: int, high: int) -> int:
 def as_numbers(
     value: Any, count: int, low: float = -LARGEST, high: float = LARGEST
 ) -> tuple[float, ...]:
-    """Take so many numbers, as a list or an array."""
+    """Take `count` numbers, as a list or an array."""
     if isinstance(value, np.ndarray):
         if value.shape != (count,) or value.dtype.kind not in "iuf":
             raise BadField(f"{value.dtype} of shape {value.shape}, expected {count} numbers")
@@ -81,7 +81,7 @@ def as_range(value: Any) -> Range:
 
 
 def as_camera(value: Any) -> Camera:
-    """Take baseline, focal length, sensor and focus distance [mm]; of a cut-out, also its place."""
+    """Take baseline, focal length, sensor and focus distance [mm]; if cropped, also where."""
     numbers = as_numbers(value, 6 if _length(value) == 6 else 4)
     if min(numbers[:3]) <= 0 or numbers[3] < 0:
         raise BadField("a camera with lengths of 0 or less")
@@ -96,7 +96,7 @@ def _length(value: Any) -> int:
 
 
 def parse_json(data: bytes | str) -> Any:
-    """Read JSON; what is not, or nests too deeply, is a `BadField`."""
+    """Parse JSON; raise `BadField` if it is not JSON, or nested too deeply."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:

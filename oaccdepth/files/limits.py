@@ -21,7 +21,7 @@ MOST_PICTURE_PIXELS = 81 * 2048 * 2048  # all views of a large light field in on
 
 
 def allowed(stored: int) -> int:
-    """Bytes that a file, or a part of one, may claim if it holds so many."""
+    """Bytes that a file, or a part of one, may claim if it holds `stored` bytes."""
     return min(MOST_BYTES, max(FREE_BYTES, COMPRESSION * stored))
 
 
@@ -45,8 +45,8 @@ def check_picture(path: Path, size: tuple[int, int], most_pixels: int, pixel_byt
     stored = path.stat().st_size
     if pixels * pixel_bytes > allowed(stored):
         raise UnreadableFile(
-            f"{path}: claims {width} x {height} pixels in {stored} bytes: "
-            "there can be no picture in it. Check the file."
+            f"{path}: claims {width} x {height} pixels in {stored} bytes, "
+            "too few for any picture of that size. Check the file."
         )
     if pixels <= 0:
         raise UnreadableFile(f"{path}: has no pixels.")

@@ -1,4 +1,4 @@
-"""Regular files only: a fifo, socket or device named like one would hang whoever opens it."""
+"""Regular files only: opening a fifo, a socket or a device could hang."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 def _check(path: Path, mode: int) -> None:
     if not stat.S_ISREG(mode):
-        kind = KINDS.get(stat.S_IFMT(mode), "no file")
+        kind = KINDS.get(stat.S_IFMT(mode), "not a file")
         raise UnreadableFile(f"{path}: is {kind}, expected a regular file.")
 
 

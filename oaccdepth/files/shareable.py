@@ -1,4 +1,4 @@
-"""Text for files that people pass on: none of the folders of whoever made them."""
+"""Text for files that people share: without the folders of the user who made them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ABSOLUTE = re.compile(r"(?<![\w.~/\\:-])(?:/(?=[^\s/])|[A-Za-z]:[\\/]|~[\\/])(?:
 
 
 def shareable(value: Any) -> Any:
-    """Leave the user's folders out: of every absolute path, also within a text, the name stays."""
+    """Shorten every absolute path, also within a text, to its last name."""
     if isinstance(value, dict):
         return {key: shareable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

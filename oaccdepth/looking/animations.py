@@ -22,7 +22,7 @@ ANIMATION_ENDINGS = (".gif", ".mp4")
 
 
 def parallax_frames(light_field: LightField) -> list[Picture]:
-    """Views on a circle around the centre, (h, w, 3) each: what a camera on a round tour sees."""
+    """What a camera sees on a circle around the centre view, (h, w, 3) each."""
     rows, columns = light_field.grid
     missing = set(light_field.missing_views)
     steps = 4 * max(rows, columns)

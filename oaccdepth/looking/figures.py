@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from oaccdepth.disparity import DisparityMap
-from oaccdepth.errors import InvalidOption
+from oaccdepth.errors import InvalidOption, one_of
 from oaccdepth.files.atomic import replacing, write_bytes
 from oaccdepth.lightfield import FloatArray, LightField, as_float
 from oaccdepth.looking.drawing import DPI, Bar, Drawing, Line, Photo, Text, as_pdf, rasterise
@@ -47,7 +47,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Material:
-    """What the panels are made of."""
+    """The data that the panels show."""
 
     light_field: LightField | None
     result: DisparityMap
@@ -83,7 +83,7 @@ def _confidence(material: Material) -> list[Panel]:
 
 
 def _masks(material: Material) -> list[Panel]:
-    """What two of the outermost views do not see of the centre view, one colour for each."""
+    """The parts of the centre view that two outer views cannot see, a colour for each."""
     masks = material.result.masks
     if masks is None:
         return []
@@ -148,7 +148,7 @@ def make_panels(material: Material, names: Sequence[str] | None = None) -> list[
     panels = []
     for name in names or [name for name in PANELS if name != "passes"]:
         if name not in PANELS:
-            raise InvalidOption(f"--panel {name}: no such panel. Use {', '.join(PANELS)}.")
+            raise InvalidOption(f"--panel {name}: no such panel. Use {one_of(PANELS)}.")
         make, need = PANELS[name]
         made = make(material)
         if names and not made:

@@ -2,8 +2,8 @@
 
 Arrays in, arrays out. A point of disparity d at (y, x) of the centre view lies at
 (y - d*(u-uc), x - d*(v-vc)) of view (u, v); averaging the views there makes it sharp and blurs the
-rest. Values are averaged as stored (not in linear light), between pixels linearly; samples outside
-a picture, and missing views, do not count.
+rest. Values are averaged as stored (not in linear light) and interpolated linearly between pixels;
+samples outside a picture, and missing views, do not count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DoubleArray = NDArray[np.float64]
 
 
 def refocus(light_field: LightField, disparity: float, aperture: float | None = None) -> FloatArray:
-    """The centre view as a large lens focused on `disparity` [px] sees it, (h, w, c) in [0, 1].
+    """The centre view through a large lens focused on `disparity` [px], (h, w, c) in [0, 1].
 
     `aperture` is the radius of the lens in view steps: views farther from the centre do not count.
     None: all views. 0: the centre view alone.
@@ -71,7 +71,7 @@ def all_in_focus(
 
 
 def sample(picture: FloatArray, y: DoubleArray, x: DoubleArray) -> tuple[FloatArray, FloatArray]:
-    """Values of (h, w, c) at real positions, linearly interpolated, and how far they lie inside.
+    """Values of (h, w, c) at fractional positions, interpolated linearly, and which lie inside.
 
     Returns (values, inside): `inside` is 1 within the outermost pixel centres and 0 elsewhere.
     """
@@ -122,7 +122,7 @@ def _add_shifted(total: FloatArray, picture: FloatArray, down: float, right: flo
 
 
 def _blended(picture: FloatArray, distance: float) -> tuple[slice, FloatArray]:
-    """Rows at position + distance, and the positions for which there are any."""
+    """Rows at position + distance, and the positions that have one."""
     size = len(picture)
     whole = math.floor(distance)
     fraction = np.float32(distance - whole)

@@ -1,4 +1,4 @@
-"""What looks like a light field in a tree of folders but is not found there, and why."""
+"""What looks like a light field in a tree of folders but is not read, and why."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def find_unread(
     readers: Sequence[ModuleType],
     refused: Sequence[ModuleType],
 ) -> list[Unread]:
-    """Go through the tree once more, leaving out what was found."""
+    """Search the tree once more, without what was found."""
     known = set(found)
     result: list[Unread] = []
     pictures: list[Path] = []
@@ -80,15 +80,18 @@ def _why_not(path: Path, readers: Sequence[ModuleType]) -> str:
         reader = next(reader for reader in readers if reader.detect(path))
         grid = reader.open_grid(path, ReadOptions())
     except StopIteration:
-        return "no reader recognises it. See oaccdepth formats."
+        return "format not recognised. `oaccdepth formats` lists what can be read."
     except OaccDepthError as error:
         return _without_path(error, path)
     if grid.absent:
         return (
-            f"numbered pictures, {len(grid.absent)} of {grid.shape[0]} x {grid.shape[1]} missing. "
-            "Run estimate on it, with --views UxV or --allow-missing."
+            f"{grid.shape[0]} x {grid.shape[1]} numbered pictures, {len(grid.absent)} missing. "
+            "If they are views, run oaccdepth estimate on it with --views UxV or --allow-missing."
         )
-    return "numbered pictures that may be anything. Run estimate on it, with --views UxV."
+    return (
+        "numbered pictures, but not surely views. "
+        "If they are, run oaccdepth estimate on it with --views UxV."
+    )
 
 
 def _why_not_file(path: Path, readers: Sequence[ModuleType], refused: Sequence[ModuleType]) -> str:

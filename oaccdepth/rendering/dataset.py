@@ -1,4 +1,4 @@
-"""Rendered scenes -> folders in the layout of the HCI benchmark, each whole or not at all."""
+"""Rendered scenes -> folders in the layout of the HCI benchmark, each complete or not at all."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Done:
 def render_dataset(
     folder: Path, options: RenderOptions, objects: Sequence[Path], progress: ReportProgress
 ) -> Done:
-    """Render the scenes of `seed`, `seed` + 1, ...; scenes that are there are skipped."""
+    """Render the scenes of `seed`, `seed` + 1, ...; existing scenes are skipped."""
 
     def build(seed: int) -> tuple[Scene, scenes.Finish]:
         chosen = choose_objects(seed, objects)
@@ -47,7 +47,7 @@ def render_dataset(
 
 
 def render_stress(folder: Path, options: RenderOptions, progress: ReportProgress) -> Done:
-    """Render the stress scenes; scenes that are there are skipped."""
+    """Render the stress scenes; existing scenes are skipped."""
     builders = {name: partial(stress.stress_scene, name) for name in stress.SCENES}
     return _render_all(folder, builders, options, progress)
 

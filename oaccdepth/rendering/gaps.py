@@ -27,7 +27,7 @@ def combs(stage: Stage) -> None:
 
 
 def in_front(stage: Stage) -> None:
-    """Put a comb, a fence or wires before another scene."""
+    """Put a comb, a fence or wires in front of another scene."""
     rng = stage.rng
     nearness = 1 / (DISTANCE * rng.uniform(0.55, 0.85))
     kind = rng.random()
@@ -40,7 +40,7 @@ def in_front(stage: Stage) -> None:
 
 
 def fences(stage: Stage) -> None:
-    """Lattices behind lattices, wires and cages, before walls and things."""
+    """Lattices behind lattices, wires and cages, in front of walls and objects."""
     rng = stage.rng
     if rng.random() < 0.5:
         clutter(stage)
@@ -53,7 +53,7 @@ def fences(stage: Stage) -> None:
 
 
 def patterns(stage: Stage) -> None:
-    """Stripes, dots or reliefs on flat grounds: the tests of the HCI benchmark, and their likes."""
+    """Stripes, dots or reliefs on flat grounds: like the test scenes of the HCI benchmark."""
     kind = stage.rng.random()
     if kind < 0.4:
         stripes(stage)

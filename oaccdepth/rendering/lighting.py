@@ -16,7 +16,7 @@ SKY_LIGHTS, SKY_MAP = 32, 256
 
 @dataclass(frozen=True, eq=False)
 class Light:
-    """A far light, as the sun."""
+    """A distant light, like the sun."""
 
     direction: tuple[float, float, float]  # towards the light: right, down, away from the camera
     colour: tuple[float, float, float]  # on a surface that faces it

@@ -1,6 +1,6 @@
 """Folders of objects -> meshes: OBJ files with textures, or pairs of .npz and .jpg.
 
-An object is a list of meshes, one per material, within [-1, 1], its up along the third axis.
+An object is a list of meshes, one per material, within [-1, 1], upright along the third axis.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class Rig:
         return replace(self, beta=beta, offset=beta * nearness[0] - disparity[0])
 
     def camera(self) -> Camera | None:
-        """The same for parameters.cfg; None where its numbers cannot say it."""
+        """The camera for parameters.cfg; None if its numbers cannot express it."""
         if self.offset < 0:
             return None
         focal_mm = self.focal * SENSOR_MM / max(self.size)

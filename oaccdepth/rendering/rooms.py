@@ -24,7 +24,7 @@ def table(stage: Stage) -> None:
 
 
 def shelf(stage: Stage) -> None:
-    """Boards with things on them, and uprights between, before a wall."""
+    """Boards with things on them, and uprights between them, in front of a wall."""
     rng = stage.rng
     reach = view_width(stage) / 2
     depth = reach * rng.uniform(0.3, 0.8)
@@ -48,7 +48,7 @@ def shelf(stage: Stage) -> None:
 
 
 def corridor(stage: Stage) -> None:
-    """Walls, floor and ceiling that run away at grazing angles, with a few things."""
+    """Walls, floor and ceiling, seen at grazing angles, with a few objects."""
     rng = stage.rng
     reach = view_width(stage) / 2
     end = DISTANCE * rng.uniform(1.5, 4)
@@ -63,7 +63,7 @@ def corridor(stage: Stage) -> None:
 
 
 def clutter(stage: Stage) -> None:
-    """Things in the air at all depths, dense or sparse, before one to three walls."""
+    """Things in the air at all depths, dense or sparse, in front of one to three walls."""
     rng = stage.rng
     reach = view_width(stage) / 2
     backdrop(stage, DISTANCE * float(rng.uniform(1.3, 3)), float(rng.uniform(0, 0.9)))
@@ -78,7 +78,7 @@ def clutter(stage: Stage) -> None:
 
 
 def float_thing(stage: Stage, reach: float) -> None:
-    """Put a thing anywhere, turned anyhow."""
+    """Put an object anywhere, at any angle."""
     rng = stage.rng
     depth = DISTANCE * float(np.exp(rng.uniform(np.log(0.6), np.log(1.7))))
     size = reach * float(np.exp(rng.uniform(np.log(0.1), np.log(0.5))))
@@ -106,7 +106,7 @@ def view_width(stage: Stage) -> float:
 
 
 def lay_floor(stage: Stage, pitch: float) -> Ground:
-    """Lay a floor that the camera looks down to by this angle [radians]."""
+    """Lay a floor on which the camera looks down at this angle [radians]."""
     rng = stage.rng
     roll = turned((0, 0, 1), float(rng.normal(0, 0.08)))
     up = roll @ np.array([0, -np.cos(pitch), -np.sin(pitch)])

@@ -1,4 +1,4 @@
-"""Scenes at random from a seed -> rendered light fields, for training. Arrays only, no files."""
+"""Random scenes from a seed -> rendered light fields, for training. Arrays only, no files."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class RenderedScene:
 
 @dataclass(frozen=True)
 class Finish:
-    """What the camera makes of the light."""
+    """How the camera turns light into values."""
 
     brightness: float = 0.45  # of the middle grey value
     noise: float = 0.0  # deviation, on values in [0, 1]
@@ -117,7 +117,7 @@ def _triple(values: Numbers) -> tuple[float, float, float]:
 
 
 def focused(scene: Scene, disparity: Range) -> Scene:
-    """Move the cameras so that the reference view has just these disparities."""
+    """Move the cameras so that the reference view has exactly these disparities."""
     nearness = find_nearness(scene)
     low, high = float(nearness.min()), float(nearness.max())
     if high - low < 1e-6:  # a single plane, facing the camera
@@ -182,7 +182,7 @@ def _check_reach(disparity: FloatArray, places: FloatArray) -> None:
 
 
 def exposure(reference: FloatArray, finish: Finish) -> float:
-    """Factor for the light: the middle of the reference view gets the brightness that is wanted."""
+    """Factor for the light that gives the middle of the reference view this brightness."""
     middle, bright = np.percentile(reference, [50, 98])
     return float(min(finish.brightness**2 / max(middle, 1e-6), 1.0 / max(bright, 1e-6)))
 

@@ -63,7 +63,7 @@ class Stage:
         self.meshes.extend(meshes)
 
     def thing(self) -> list[Mesh]:
-        """Any solid within [-1, 1], its up along the third axis: scanned, or a primitive."""
+        """Any solid within [-1, 1], upright along the third axis: scanned, or a primitive."""
         if not self.objects or self.rng.random() > 0.9:
             return [primitive(self.rng, self.material())]
         parts = self.objects[int(self.rng.integers(len(self.objects)))]
@@ -78,7 +78,7 @@ class Stage:
 
 
 def _nearly_even(picture: Numbers, rng: np.random.Generator) -> Numbers:
-    """Bring the contrast of a photograph down; its colours stay different a little."""
+    """Reduce the contrast of a photograph; its colours still differ a little."""
     mean = picture.mean(axis=(0, 1))
     return np.asarray(mean + rng.uniform(0.02, 0.2) * (picture - mean), np.float32)
 
@@ -122,7 +122,7 @@ class Ground:
 def put_on(
     stage: Stage, ground: Ground, right: float, away: float, size: float, upright: float = 0.6
 ) -> None:
-    """Put a thing on the ground: upright with this probability, or as it was thrown."""
+    """Put a thing on the ground: upright with this probability, or as if thrown."""
     rng = stage.rng
     if rng.random() < upright:
         turn = turned((0, 0, 1), float(rng.uniform(0, 2 * np.pi)))

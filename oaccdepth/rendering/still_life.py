@@ -165,7 +165,7 @@ def _cage(ground: Ground) -> list[Mesh]:
 
 
 def _game(rng: np.random.Generator, ground: Ground) -> list[Mesh]:
-    """A chessboard with turned men and glossy balls."""
+    """A chessboard with turned pieces and glossy balls."""
     squares = np.indices((8, 8)).sum(axis=0) % 2
     picture = np.where(squares[..., None] > 0, [0.85, 0.78, 0.62], [0.2, 0.12, 0.08])
     picture = (
@@ -194,7 +194,7 @@ def _game(rng: np.random.Generator, ground: Ground) -> list[Mesh]:
 
 
 def _lights(ground: Ground) -> list[Mesh]:
-    """A string of small lamps across the picture, near to the camera."""
+    """A string of small lamps across the picture, near the camera."""
     part = np.linspace(-1, 1, 21)
     way = np.stack([3.6 * part, -1.3 + 0.5 * part, 2.75 + 0.5 * part**2], -1)
     points = ground.point + way @ ground.axes.T

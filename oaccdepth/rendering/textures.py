@@ -131,13 +131,13 @@ def weave(rng: np.random.Generator, texels: int) -> FloatArray:
 
 
 def plain(rng: np.random.Generator, texels: int) -> FloatArray:
-    """One colour with almost nothing on it: 1 to 5 grey levels."""
+    """One colour, almost without texture: 1 to 5 grey levels."""
     shade = noise(rng, texels, rng.uniform(0, 1.2))[..., None]
     return faded(colour(rng) + 0.1 * shade, rng.uniform(1, 5))
 
 
 def faded(texture: FloatArray, levels: float) -> FloatArray:
-    """Bring the contrast of a texture down to a deviation of so many grey levels of 255."""
+    """Reduce the contrast of a texture to this standard deviation, in grey levels of 255."""
     mean = texture.mean(axis=(0, 1), keepdims=True)
     ground = np.clip(mean, 0.15, 0.85)
     return np.asarray(ground + (texture - mean) / _deviation(texture - mean) * (levels / 255))

@@ -22,7 +22,7 @@ Group = list[tuple[Corner, Corner, Corner]]
 
 @dataclass(frozen=True)
 class Paint:
-    """What an MTL file says of a material."""
+    """What an MTL file says about a material."""
 
     colour: tuple[float, float, float] = (0.6, 0.6, 0.6)
     texture: str | None = None  # name of a picture
@@ -118,7 +118,7 @@ def _part(
 
 
 def _read_mtl(path: Path) -> dict[str, Paint]:
-    """Read the colours and textures of an MTL file; one that is missing names none."""
+    """Read the colours and textures of an MTL file; a missing file has none."""
     if not is_regular(path):
         return {}
     result: dict[str, Paint] = {}

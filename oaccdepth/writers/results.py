@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from oaccdepth.disparity import DisparityMap, Provenance
-from oaccdepth.errors import InvalidOption, UnreadableFile
+from oaccdepth.errors import InvalidOption, UnreadableFile, one_of
 from oaccdepth.files.atomic import prepare_folder, staged, write_bytes, write_json
 from oaccdepth.files.fields import MOST_TEXT, BadField, as_camera, as_dataclass, parse_json
 from oaccdepth.files.pfm import read_pfm, write_pfm
@@ -77,7 +77,7 @@ def prepare(
     """
     for name in options.formats:
         if name not in FORMATS:
-            raise InvalidOption(f"--format {name}: no such format. Use {', '.join(FORMATS)}.")
+            raise InvalidOption(f"--format {name}: no such format. Use {one_of(FORMATS)}.")
     if "depth" in options.formats and camera is None:
         raise InvalidOption(
             "--format depth: the input says nothing about its camera, so disparity cannot become "

@@ -21,7 +21,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from oaccdepth.errors import InvalidOption, UnwritableOutput
+from oaccdepth.errors import InvalidOption, UnwritableOutput, one_of
 from oaccdepth.files.atomic import check_file, prepare_folder, replacing, staged, write_bytes
 from oaccdepth.files.limits import MOST_PICTURE_PIXELS
 from oaccdepth.files.pfm import write_pfm
@@ -93,7 +93,7 @@ def prepare(path: Path, to: str | None, overwrite: bool) -> str:
     """Check the output before the long work; return the format to write."""
     name = to or choose_format(path)
     if name not in FORMATS:
-        raise InvalidOption(f"--to {name}: expected one of {', '.join(FORMATS)}.")
+        raise InvalidOption(f"--to {name}: expected {one_of(FORMATS)}.")
     if name != "hci":  # whose files depend on the light field
         _check_ending(path, name)
         check_file(path, overwrite)
@@ -154,7 +154,7 @@ def _range_of(truth: FloatArray | None) -> Range | None:
 
 
 def _remove_other_views(folder: Path, names: set[str], keep_truth: bool) -> None:
-    """Remove the views of a larger or differently stored grid from before."""
+    """Remove the views of an earlier grid that was larger, or stored differently."""
     for path in folder.iterdir():
         is_other = VIEW.fullmatch(path.name) and path.name not in names
         if is_other or path.name == FILE_NAME or (path.name == GROUND_TRUTH and not keep_truth):

@@ -94,20 +94,6 @@ def test_reading_options_arrive(run, scene_folder, weights_file, tmp_path):
     assert json.loads((out / "run.json").read_text())["input"]["grid"] == [5, 3]
 
 
-def test_results_are_not_replaced_without_overwrite(run, scene_folder, weights_file, tmp_path):
-    arguments = ["estimate", scene_folder, "-o", tmp_path / "out", "--weights", weights_file, "-q"]
-    assert run(*arguments).exit_code == 0
-    before = (tmp_path / "out" / "run.json").read_bytes()
-    again = run(*arguments)
-    assert again.exit_code == 1
-    assert again.stderr == (
-        f"error: {tmp_path / 'out'}: already holds confidence.png and 3 more. "
-        "Pass --overwrite to replace, or choose another --output.\n"
-    )
-    assert (tmp_path / "out" / "run.json").read_bytes() == before
-    assert run(*arguments, "--overwrite").exit_code == 0
-
-
 def assert_refused(result, message, tmp_path):
     """One line on stderr, exit code 1, and no output."""
     assert result.stderr == f"error: {message}\n"
@@ -154,7 +140,7 @@ def test_an_output_that_is_a_file(run, scene_folder, weights_file, tmp_path):
 @pytest.mark.parametrize("device", ["cuda", "cuda:1", "mps", "tpu"])
 def test_a_device_that_is_not_there(run, scene_folder, weights_file, tmp_path, device):
     result = estimate(run, scene_folder, tmp_path, weights_file, "--device", device)
-    message = f"--device {device}: not available. Use one of: cpu, or auto."
+    message = f"--device {device}: not available. Use cpu or auto."
     assert_refused(result, message, tmp_path)
 
 
@@ -169,7 +155,7 @@ def test_a_device_that_is_not_there(run, scene_folder, weights_file, tmp_path, d
         ),
         ("--range nan:1", "--range nan:1: expected MIN:MAX, such as -2:1.5."),
         ("--range -inf:1", "--range -inf:1: expected MIN:MAX, such as -2:1.5."),
-        ("--format tiff", "--format tiff: no such format. Use npy, png16, depth, ply."),
+        ("--format tiff", "--format tiff: no such format. Use npy, png16, depth or ply."),
         (
             "--colormap hsv",
             "--colormap hsv: expected viridis, cividis, magma, inferno, plasma, turbo or gray.",

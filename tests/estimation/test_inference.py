@@ -235,7 +235,7 @@ def test_a_device_that_is_not_there():
     with pytest.raises(DeviceUnavailable) as caught:
         inference.choose_device("cuda:99")
     there = "cpu" + "".join(f", cuda:{n}" for n in range(torch.cuda.device_count()))
-    expected = f"--device cuda:99: not available. Use one of: {there}, or auto."
+    expected = f"--device cuda:99: not available. Use {there} or auto."
     assert str(caught.value) == expected
     for name in ("gpu", "cpu:1", "cuda:x"):
         with pytest.raises(DeviceUnavailable):

@@ -68,7 +68,7 @@ def test_unknown_panels_and_missing_data_are_refused(material, scene):
         figures.make_panels(material, ["depth"])
     assert str(caught.value) == (
         "--panel depth: no such panel. "
-        "Use view, disparity, confidence, masks, truth, error, passes."
+        "Use view, disparity, confidence, masks, truth, error or passes."
     )
     bare = figures.Material(None, DisparityMap(scene.disparity, scene.disparity))
     for name, need in (

@@ -435,8 +435,8 @@ def test_a_large_picture_of_nothing(tmp_path):
     fails(
         UnreadableFile,
         path,
-        f"{path}: claims 18000 x 18000 pixels in {path.stat().st_size} bytes: "
-        "there can be no picture in it. Check the file.",
+        f"{path}: claims 18000 x 18000 pixels in {path.stat().st_size} bytes, "
+        "too few for any picture of that size. Check the file.",
         views=(9, 9),
     )
 

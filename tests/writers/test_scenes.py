@@ -195,7 +195,7 @@ def test_wrong_names(tmp_path, plain):
     )
     with pytest.raises(InvalidOption) as caught:
         write_light_field(plain, tmp_path / "a.mat", to="matlab")
-    assert str(caught.value) == "--to matlab: expected one of hci, h5, npz, eslf, mosaic."
+    assert str(caught.value) == "--to matlab: expected hci, h5, npz, eslf or mosaic."
     for name, endings in (("h5", ".h5 or .hdf5"), ("npz", ".npz"), ("mosaic", ".png")):
         with pytest.raises(InvalidOption) as caught:
             write_light_field(plain, tmp_path / "a.jpg", to=name)

@@ -52,7 +52,7 @@ class Pace:
 
     @property
     def seconds_left(self) -> float | None:
-        """None: not known before the first report of something done."""
+        """Seconds until the end; None until the first report of progress."""
         first = self._first or 0.0
         if self._reported - first < CERTAIN:
             return None

@@ -99,7 +99,7 @@ def _pictures(entry: Entry, page: Path) -> str:
 def read_frames(page: Path) -> list[Picture]:
     """Views of the middle row (or column) of a page, from left to right, as thumbnails.
 
-    There are none in a page without views, nor in a damaged one.
+    Empty for a page without views, or a damaged one.
     """
     try:
         meta, blocks = read_blocks(page, "view-")

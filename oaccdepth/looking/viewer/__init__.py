@@ -39,7 +39,7 @@ def write_viewer(
     """Write the page.
 
     Without a light field the page shows what can be shown without views: disparity, confidence, the
-    cloud. `truth`, (h, w) [px], adds an error map; it may be NaN where nothing is known.
+    cloud. `truth`, (h, w) [px], adds an error map; NaN where it is unknown.
     """
     path = Path(path)
     check_file(path, overwrite)

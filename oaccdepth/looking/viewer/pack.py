@@ -1,8 +1,7 @@
-"""Arrays -> the data blocks of a page: as few bytes as the eye and the read-outs allow. No files.
+"""Arrays -> the data blocks of a page, compressed without a visible loss. No files.
 
-Disparities are kept exactly (float32). What is only looked at is made smaller: views and masks are
-JPEG pictures, confidence and evidence have few steps. What was done is said in `notes`, which the
-page shows.
+Disparities are kept exactly (float32). Views and masks become JPEG pictures; confidence and
+evidence are rounded to a few steps. `notes`, which the page shows, says what was done.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ def _pack_passes(payload: Payload, result: DisparityMap) -> list[str]:
 
 
 def _pack_masks(payload: Payload, masks: FloatArray) -> None:
-    """One grey JPEG per view: deflating 81 masks takes a minute, and a trace of noise is fine."""
+    """One grey JPEG per view: deflating 81 masks takes a minute, and a little noise is fine."""
     rows, columns = masks.shape[:2]
     places = list(np.ndindex(rows, columns))
     for step, quality in MASK_TRIALS:

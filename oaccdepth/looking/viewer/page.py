@@ -91,7 +91,7 @@ def fill(template: str, parts: dict[str, str]) -> str:
 
 
 def read_blocks(path: Path, prefix: str) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """JSON of a page, and its data blocks whose names start like this."""
+    """The JSON of a page, and its data blocks whose names start with `prefix`."""
     text = read_small(path, MOST_BYTES).decode(errors="replace")
     meta = re.search(r'<script type="application/json" id="meta">(.*?)</script>', text)
     found = re.findall(rf' id="data-({re.escape(prefix)}[\w-]+)">([\w+/=]*)</script>', text)
@@ -107,7 +107,7 @@ def overhead() -> int:
 
 
 def as_json(value: Any) -> str:
-    """JSON that cannot end the script element it stands in."""
+    """JSON that cannot end the script element around it."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c")
 
