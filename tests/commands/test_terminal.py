@@ -81,6 +81,20 @@ def test_the_time_left(clock):
     assert pace.seconds_left == pytest.approx(90)
 
 
+def test_a_slow_start_says_nothing_about_the_rest(clock):
+    """Importing and compiling take a while before the first step of a training run."""
+    pace = Pace(clock)
+    seen = []
+    for _ in range(60):
+        clock.now += 1
+        seen.append(pace.fraction)
+    assert (np.diff(seen) > 0).all() and seen[-1] < 0.05
+    pace.report(0.05)
+    clock.now += 1
+    pace.report(0.1)
+    assert pace.seconds_left == pytest.approx(18)
+
+
 def test_the_time_left_of_a_run_that_goes_on(clock):
     pace = Pace(clock)
     pace.report(0.5)  # done by an earlier session

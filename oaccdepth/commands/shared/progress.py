@@ -13,6 +13,7 @@ from oaccdepth.printable import printable
 
 LEAST_STEP = 0.2  # how far the bar may run ahead of the last report, at least
 EXPECTED_SECONDS = 20.0  # how long a task is taken to be until then, if nobody knows better
+START = 0.05  # of the bar, which it may reach before the first report
 CERTAIN = 0.02  # share that must be done before the time left is worth saying
 
 
@@ -35,8 +36,9 @@ class Pace:
 
     def report(self, fraction: float) -> None:
         """Remember a report."""
-        if self._first is None:
-            self._first = self._reported = self._shown = fraction
+        if self._first is None:  # how long it took to start says nothing about the rest
+            self._first = self._reported = fraction
+            self._start = self._at = self._clock()
         elif fraction > self._reported:
             self._step = max(LEAST_STEP, fraction - self._reported)
             self._reported, self._at = fraction, self._clock()
@@ -44,9 +46,13 @@ class Pace:
     @property
     def fraction(self) -> float:
         """How much is done, extrapolated from the last report."""
-        taken, done = self._at - self._start, self._reported - (self._first or 0.0)
-        speed = done / taken if taken else 1 / self.expected
-        ahead = min(speed * (self._clock() - self._at), 0.95 * self._step)
+        since = self._clock() - self._at
+        if self._first is None:
+            ahead = START * since / (since + EXPECTED_SECONDS)
+        else:
+            taken, done = self._at - self._start, self._reported - self._first
+            speed = done / taken if taken else 1 / self.expected
+            ahead = min(speed * since, 0.95 * self._step)
         self._shown = max(self._shown, min(1.0, self._reported + ahead))
         return self._shown
 
