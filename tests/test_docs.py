@@ -141,6 +141,13 @@ def test_every_command_is_documented_with_its_options(words):
     assert options_of(LEAVES[words]) <= named
 
 
+@pytest.mark.parametrize(("start", "option"), [("estimate", "--precision"), ("read", "--views")])
+def test_shared_options_name_the_commands_that_take_them(start, option):
+    named = re.search(rf"^How to {start}.*\((`.*`)\):$", COMMANDS.read_text(), re.M)[1]
+    taking = {words[0] for words, command in LEAVES.items() if option in options_of(command)}
+    assert set(re.findall(r"`(\w+)`", named)) == taking
+
+
 def test_documented_commands_and_options_exist():
     for title, text in sections(COMMANDS).items():
         own = [command for words, command in LEAVES.items() if words[0] == title]
