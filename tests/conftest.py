@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from layered import LayeredScene, Plane, Sphere, Surface, bars, cloud_texture, p
 from typer.testing import CliRunner
 
 from oaccdepth import compiling
+from oaccdepth.disparity import DisparityMap, Provenance
 from oaccdepth.lightfield import Camera
-from oaccdepth.writers import scenes
+from oaccdepth.writers import results, scenes
 
 
 def scene_between(low: float, high: float, size=(96, 128), grid=(9, 9), texels=256):
@@ -53,6 +55,27 @@ def scene_folder(scene: LayeredScene, tmp_path_factory: pytest.TempPathFactory) 
     """The same as files: a scene of the HCI benchmark. Not to be changed by a test."""
     folder = tmp_path_factory.mktemp("scenes") / "town"
     scenes.write_light_field(scenes.with_8_bits(scene.light_field), folder, truth=scene.disparity)
+    return folder
+
+
+@pytest.fixture
+def copy(scene_folder: Path, tmp_path: Path) -> Path:
+    """A copy of the scene that a test may damage."""
+    return shutil.copytree(scene_folder, tmp_path / "copy")
+
+
+@pytest.fixture
+def result_folder(scene: LayeredScene, tmp_path: Path) -> Path:
+    """A finished result of the scene called town; the scene itself is not beside it."""
+    folder = tmp_path / "out" / "town-result"
+    made_with = Provenance(
+        version="0.1.0", weights="fast", input={"source": "town", "grid": [9, 9]}, notes=("a note",)
+    )
+    confidence = np.full_like(scene.disparity, 0.6)
+    camera = scene.light_field.camera
+    results.write(
+        DisparityMap(scene.disparity, confidence, camera=camera, made_with=made_with), folder
+    )
     return folder
 
 

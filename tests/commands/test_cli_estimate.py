@@ -1,5 +1,4 @@
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -9,12 +8,6 @@ from oaccdepth.files.pfm import read_pfm
 from oaccdepth.networks import checkpoint
 
 USUAL = {"disparity.pfm", "disparity.png", "confidence.png", "run.json"}
-
-
-@pytest.fixture
-def copy(scene_folder, tmp_path):
-    """A copy of the scene that a test may damage."""
-    return shutil.copytree(scene_folder, tmp_path / "copy")
 
 
 def names(folder):

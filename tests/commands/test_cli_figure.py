@@ -1,23 +1,7 @@
 """`oaccdepth figure`: figures and animations from the command line."""
 
 import imageio.v3 as imageio
-import numpy as np
 import pytest
-
-from oaccdepth.disparity import DisparityMap, Provenance
-from oaccdepth.writers import results
-
-
-@pytest.fixture
-def result_folder(scene, tmp_path):
-    folder = tmp_path / "result"
-    result = DisparityMap(
-        scene.disparity,
-        np.full_like(scene.disparity, 0.6),
-        made_with=Provenance(input={"source": "town"}),
-    )
-    results.write(result, folder)
-    return folder
 
 
 def test_figure_of_a_result(run, scene_folder, result_folder, tmp_path):

@@ -1,21 +1,13 @@
 import json
 import re
-import shutil
 
 import cv2
 import numpy as np
-import pytest
 
 from oaccdepth.lightfield import LightField
 from oaccdepth.networks import checkpoint
 from oaccdepth.networks.paper import OACCNet, OACCNetConfig
 from oaccdepth.writers.scenes import write_light_field
-
-
-@pytest.fixture
-def copy(scene_folder, tmp_path):
-    """A copy of the scene that a test may damage."""
-    return shutil.copytree(scene_folder, tmp_path / "copy")
 
 
 def test_info_says_what_it_is(run, scene_folder, weights_file):

@@ -1,37 +1,20 @@
 """`oaccdepth view`: of a light field; of a result whose light field is found again, or not."""
 
 import json
-import re
 import shutil
 
 import numpy as np
 import pytest
 
 from oaccdepth import readers
-from oaccdepth.disparity import DisparityMap, Provenance
 from oaccdepth.errors import UnreadableFile
 from oaccdepth.files.pfm import read_pfm
+from oaccdepth.looking.viewer.page import read_blocks
 from oaccdepth.writers import results, scenes
 
 
 def meta_of(page):
-    text = page.read_text(encoding="utf-8")
-    return json.loads(re.search(r'id="meta">(.*?)</script>', text, re.DOTALL)[1])
-
-
-@pytest.fixture
-def result_folder(scene, tmp_path):
-    """A finished result of the scene called town; the scene itself is not beside it."""
-    folder = tmp_path / "out" / "town-result"
-    made_with = Provenance(
-        version="0.1.0", weights="fast", input={"source": "town", "grid": [9, 9]}, notes=("a note",)
-    )
-    confidence = np.full_like(scene.disparity, 0.6)
-    camera = scene.light_field.camera
-    results.write(
-        DisparityMap(scene.disparity, confidence, camera=camera, made_with=made_with), folder
-    )
-    return folder
+    return read_blocks(page, "none")[0]
 
 
 def test_light_field(run, scene_folder, weights_file, tmp_path, monkeypatch):
