@@ -45,6 +45,7 @@ def test_values_are_checked_in_the_api_too(make, message):
     [
         ("4:-4", "--range 4:-4: the ends are reversed. Use --range -4:4."),
         ("1:1", "--range 1:1: expected MIN:MAX, such as -2:1.5."),
+        ("nan:1", "--range nan:1: expected MIN:MAX, such as -2:1.5."),
         ("0:inf", "--range 0:inf: expected MIN:MAX, such as -2:1.5."),
         ("1", "--range 1: expected MIN:MAX, such as -2:1.5."),
     ],

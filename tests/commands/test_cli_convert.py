@@ -49,19 +49,6 @@ def test_convert_takes_the_reading_options(run, tmp_path, town):
     assert readers.read(tmp_path / "a.npz").grid == (3, 5)
 
 
-def test_convert_refuses_in_one_line(run, tmp_path, town):
-    result = run("convert", town, tmp_path / "a.jpg", "-q")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == (
-        f"error: {tmp_path}/a.jpg: no format is written as .jpg. "
-        "Use .h5, .npz, _eslf.png or .png, or pass --to hci for a folder of that name.\n"
-    )
-    result = run("convert", tmp_path / "nowhere", tmp_path / "out", "-q")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == f"error: {tmp_path}/nowhere: no such file or folder. Check the path.\n"
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_correction_is_a_warning(run, tmp_path):
     views, _ = files.render()
     files.pairs(tmp_path / "in", views.swapaxes(0, 1), "cam_{}_{}.png")

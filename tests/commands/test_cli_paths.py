@@ -3,13 +3,21 @@
 import pytest
 
 
-@pytest.mark.parametrize("command", ["estimate", "masks", "info", "view", "figure", "refocus"])
-def test_a_missing_input(run, tmp_path, command):
-    outputs = {"figure": "out.png", "refocus": "out.png", "view": "out.html"}
-    words = [] if command == "info" else ["-o", tmp_path / outputs.get(command, "out")]
-    more = ["--disparity", 1] if command == "refocus" else []
+@pytest.mark.parametrize(
+    "words",
+    [
+        "estimate {} -o {}/out",
+        "masks {} -o {}/out",
+        "info {}",
+        "view {} -o {}/out.html",
+        "figure {} -o {}/out.png",
+        "refocus {} -o {}/out.png --disparity 1",
+        "convert {} {}/out",
+    ],
+)
+def test_a_missing_input(run, tmp_path, words):
     path = tmp_path / "nothing"
-    result = run(command, path, *words, *more)
+    result = run(*words.format(path, tmp_path).split())
     message = f"error: {path}: no such file or folder. Check the path.\n"
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", message)
     assert not list(tmp_path.iterdir())

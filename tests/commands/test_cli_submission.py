@@ -19,10 +19,6 @@ def test_submission(run, tmp_path):
     assert (result.exit_code, result.stdout, result.stderr) == (0, f"{path}\n", "")
     assert len(zipfile.ZipFile(path).namelist()) == 24
 
-    result = run("submission", tmp_path / "out", "-o", path, "--runtime", 2)
-    assert result.exit_code == 1
-    assert result.stderr == f"error: {path}: already exists. Pass --overwrite to replace it.\n"
-
     result = run(
         "submission", tmp_path / "out", "-o", path, "--runtime", 2, "--overwrite", "--json"
     )

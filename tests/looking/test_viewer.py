@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from oaccdepth.disparity import DisparityMap, Pass, Provenance
-from oaccdepth.errors import InvalidOption, OutputExists
+from oaccdepth.errors import InvalidOption
 from oaccdepth.lightfield import LightField
 from oaccdepth.looking.viewer import pack, page, without_paths, write_viewer
 from oaccdepth.looking.viewer.colours import colour_difference, tables
@@ -239,17 +239,6 @@ def test_a_scene_of_the_benchmark_s_size_fits(tmp_path):
     )
     write_viewer(tmp_path / "page.html", LightField(views), result, truth=disparity + 1)
     assert (tmp_path / "page.html").stat().st_size < 12_000_000
-
-
-def test_existing_page_is_kept(scene, result, tmp_path):
-    path = tmp_path / "page.html"
-    path.write_text("mine")
-    with pytest.raises(OutputExists) as caught:
-        write_viewer(path, scene.light_field, result)
-    assert str(caught.value) == f"{path}: already exists. Pass --overwrite to replace it."
-    assert path.read_text() == "mine"
-    write_viewer(path, scene.light_field, result, overwrite=True)
-    assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
 def test_parts_of_different_sizes_are_refused(scene, result, tmp_path):
