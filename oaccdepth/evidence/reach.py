@@ -19,8 +19,8 @@ NOISE_GAIN = 325.0  # of noise squared, at one step: measured at 1 and 4 grey le
 MOST_NOISE = 0.02  # mean difference of views; in stronger noise the fit hardly hears it
 CALM = 0.1  # share of the pixels on which noise is measured: those with the least information
 MEASURED_VIEWS = 4  # to measure the noise on
-DECAY = 0.5**0.25  # per px: half as much every 4 px
-FARTHEST = 32  # px: from there on nothing is left
+DECAY = 0.5**0.125  # per px: half as much every 8 px
+FARTHEST = 32  # px: from there on a sixteenth is as good as nothing
 
 
 @torch.no_grad()

@@ -43,7 +43,7 @@ def test_it_fades_inside_a_plain_area(noise, shade):
     assert left[64, 30] > 2 * left[64, 42]  # 6 and 18 px from it
 
 
-def test_half_is_left_after_four_pixels():
+def test_half_is_left_after_eight_pixels():
     """The decay itself, from a single informed column."""
     information = torch.zeros(32, 32)
     information[:, 0] = 100.0
@@ -55,5 +55,5 @@ def test_half_is_left_after_four_pixels():
     )
     left = reach(views, torch.zeros(32, 32), information)
     torch.testing.assert_close(left[16, 2], torch.tensor(1.0))  # 5x5 means: two columns more
-    torch.testing.assert_close(left[16, 6], torch.tensor(0.5))
-    torch.testing.assert_close(left[16, 14], torch.tensor(0.125))
+    torch.testing.assert_close(left[16, 10], torch.tensor(0.5))
+    torch.testing.assert_close(left[16, 18], torch.tensor(0.25))
