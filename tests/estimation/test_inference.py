@@ -61,16 +61,17 @@ def test_disparities_far_from_zero_come_out_right(between, untrained):
     assert result.made_with.range_source == "estimated"
 
 
-def test_the_result_does_not_depend_on_the_tile(bundled):
+@pytest.mark.parametrize(("precision", "share", "most"), [("fp32", 0.0, 1e-3), ("bf16", 5e-3, 0.1)])
+def test_the_result_does_not_depend_on_the_tile(bundled, precision, share, most):
+    """But for rounding, which 16 bits do more of."""
     scene = scene_between(-2.0, 3.0, size=(72, 256), grid=(5, 5))
-    options = EstimateOptions(disparity_range=(-2.2, 3.2))
+    options = EstimateOptions(disparity_range=(-2.2, 3.2), precision=precision)
     whole = estimate(scene.light_field, options, network=bundled)
     tiled = estimate(scene.light_field, replace(options, tile=64), network=bundled)
-    # a candidate that is as good as another is a tie that rounding decides
     for name in ("disparity", "confidence"):
         difference = np.abs(getattr(tiled, name) - getattr(whole, name))
-        assert np.mean(difference > 1e-3) < 1e-3
-        assert difference.max() < 0.05  # px: a first answer is the mean of only three levels
+        assert np.mean(difference > 1e-3) <= share
+        assert difference.max() < most
 
 
 @pytest.mark.parametrize("grid", [(3, 3), (1, 9), (9, 1), (2, 2), (5, 9), (6, 3)])
