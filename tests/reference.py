@@ -381,3 +381,53 @@ def semi_global(cost, reference, step=8, jump=127, edge=30.0):
             total += best_paths(cost.astype(np.int64), jump_between, step, dy, dx)
     above = total - total.min(-1, keepdims=True)
     return np.minimum(above // 8, 255).astype(np.uint8)
+
+
+def surfaces_at(disparity, views, far, near, y, x):
+    """What is known of the two surfaces near one pixel, see `evidence.surfaces`; two, not one.
+
+    `views` are pictures, reference, steps and margin.
+    """
+    pictures, picture, steps, margin = views
+    height, width = disparity.shape
+    known = {0: [], 1: []}  # far and near: (weight, disparity, colour) of each neighbour
+    for i, j in itertools.product(range(y - 4, y + 5), range(x - 4, x + 5)):
+        if (i, j) == (y, x) or not (0 <= i < height and 0 <= j < width):
+            continue
+        around = disparity[max(i - 1, 0) : i + 2, max(j - 1, 0) : j + 2]
+        pure = 1 / (1 + ((around.max() - around.min()) / 0.1) ** 2)
+        position = min(max((disparity[i, j] - far) / (near - far), 0), 1)
+        weight = np.exp(-np.hypot(i - y, j - x) / 1.5) * pure
+        for side, belongs in ((0, 1 - position), (1, position)):
+            known[side].append((weight * belongs**4, disparity[i, j], picture[:, i, j]))
+    weights, places, colours, lights, variations = [], [], [], [], []
+    for side in (0, 1):
+        share, values, tones = map(np.array, zip(*known[side], strict=True))
+        weights.append(share.sum() + 1e-6)
+        places.append((share * values).sum() / share.sum())
+        mean = (share[:, None] * tones).sum(0) / share.sum()
+        colours.append(mean)
+        lights.append((share[:, None] * tones**2).sum(0) / share.sum())
+        spread = (share[:, None] * (tones - mean) ** 2).sum() / share.sum()
+        variations.append(np.sqrt(spread / len(picture)))
+
+    def covered(own, behind, front):
+        apart = front - behind
+        return np.clip(((own - behind) @ apart) / (apart @ apart), -0.5, 1.5)
+
+    def mean_colour(place):
+        seen = []
+        for view, step in zip(pictures, steps, strict=True):
+            source_y, source_x = y + margin + step[0] * place, x + margin + step[1] * place
+            if 0 <= source_y <= view.shape[1] - 1 and 0 <= source_x <= view.shape[2] - 1:
+                seen.append([bilinear(channel, source_y, source_x) for channel in view])
+        return np.mean([colour for colour in seen if max(colour) < 4], 0)
+
+    own = picture[:, y, x]
+    shares = [covered(own, *colours), covered(own**2, *lights)]
+    shares += [covered(mean_colour(place), *colours) for place in reversed(places)]
+    apart = colours[1] - colours[0]
+    rest = own - colours[0] - np.clip(shares[0], 0, 1) * apart
+    contrast, misfit = (np.sqrt(np.mean(x**2)) for x in (apart, rest))
+    signs = [share - 0.5 for share in shares]
+    return [*places, *signs, contrast, misfit, *variations, min(weights)]

@@ -18,8 +18,26 @@ ROUNDING = 1e-3  # px beyond the frame that are rounding
 def differences(views: Views, disparity: Tensor) -> Tensor:
     """Summed colour difference of each view's sample to the reference pixel: (k, h, w).
 
-    At a disparity (h, w) of each pixel's own, or a single number; bilinear. PRESENT or more where
-    there is no sample.
+    PRESENT or more where there is no sample.
+    """
+    sample, inside = samples(views, disparity)
+    total = (sample - views.compared).abs().sum(1)
+    return torch.where(inside, total, PRESENT)
+
+
+def mean_colour(views: Views, disparity: Tensor) -> Tensor:
+    """What the views see at a disparity (h, w), on average; the reference where none does."""
+    sample, inside = samples(views, disparity)
+    there = (inside & (sample.amax(1) < PRESENT))[:, None]  # (k, 1, h, w)
+    count = there.sum(0)
+    mean = torch.where(there, sample, 0.0).sum(0) / count.clamp(min=1)
+    return torch.where(count > 0, mean, views.reference)
+
+
+def samples(views: Views, disparity: Tensor) -> tuple[Tensor, Tensor]:
+    """Each view's sample for every reference pixel, bilinear: (k, c, h, w); which are in the frame.
+
+    At a disparity (h, w) of each pixel's own, or a single number.
     """
     height, width = views.pictures.shape[-2:]
     h, w = views.size
@@ -40,8 +58,7 @@ def differences(views: Views, disparity: Tensor) -> Tensor:
     for offset, weight in corners.items():
         part = _pick(flat, index + offset, h, w) * weight[:, None]
         sample = sample + torch.where(weight[:, None] > 0, part, 0.0)
-    total = (sample - views.compared).abs().sum(1)
-    return torch.where(inside, total, PRESENT)
+    return sample, inside
 
 
 def snap(fraction: Tensor) -> Tensor:

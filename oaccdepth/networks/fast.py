@@ -2,8 +2,8 @@
 
 The first pass mixes the evidence of all levels, votes and their semi-global aggregation, in a small
 3D hourglass. Every further pass chooses candidates around the last answer (sub-pixel offsets, and
-the farthest and the nearest surface nearby), looks at them through the occlusion masks that this
-answer implies, and answers anew (docs/method.md).
+the farther and the nearer of the surfaces that meet nearby), looks at them through the occlusion
+masks that this answer implies, and answers anew (docs/method.md).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from torch.nn import functional as F
 from oaccdepth import evidence
 from oaccdepth.evidence.fit import fewer, fit
 from oaccdepth.evidence.reach import reach
+from oaccdepth.evidence.surfaces import FIELDS, surfaces
 from oaccdepth.evidence.views import Views, thin_out
 from oaccdepth.networks.blocks import Hourglass, UNet, by_level, plus
 from oaccdepth.networks.paper import LEAK
@@ -29,9 +30,8 @@ SUB_LEVELS = 2  # levels side by side in the channels of one
 PRIOR = slice(2 * evidence.MEANS, 2 * evidence.MEANS + 2)  # channels: all votes, aggregated
 WINDOW = 1  # levels to either side of the best one that an answer is the mean of
 OFFSETS = 7  # candidates around the last answer
-EXTRA = 2  # and the farthest and the nearest surface nearby
-SURFACE_RADIUS = 4  # px around a pixel in which surfaces are found
-SOFTNESS = 0.15  # px of disparity, within which answers are of one surface
+EXTRA = 2  # and the farther and the nearer surface nearby
+MEETING = FIELDS - EXTRA  # what is known of where these two meet
 NEAR = 0.15  # px: a surface so near the own answer is the same; from twice that on it is another
 PLACE_RADII = (1, 4)  # px around a pixel, over which the last answers are averaged for comparison
 LARGEST_PLACE = 4.0  # steps between candidates
@@ -143,8 +143,9 @@ class FastNet(nn.Module):
         """What a refinement is given: evidence, what is known, and the candidates (1, n, h, w)."""
         answer = self.polish(views, answer, 1)
         step = self.refine_step(number)
-        candidates = choose_candidates(answer.disparity, step)
-        known = describe(candidates, answer, memory, step)
+        met = surfaces(answer.disparity[0], views)[None]
+        candidates = choose_candidates(answer.disparity, met[:, :EXTRA], step)
+        known = torch.cat([describe(candidates, answer, memory, step), met[:, EXTRA:]], 1)
         return self.look(views, candidates), known, candidates
 
     def sweep(self, views: Views, levels: Tensor) -> Tensor:
@@ -224,7 +225,7 @@ class Refinement(nn.Module):
     def __init__(self, channels: tuple[int, int, int]) -> None:
         super().__init__()
         count = OFFSETS + EXTRA
-        known = count + EXTRA + len(PLACE_RADII) + 2 + 3 + 1  # see `describe`
+        known = count + EXTRA + len(PLACE_RADII) + 2 + 3 + 1 + MEETING  # see `prepare`
         self.net = UNet(evidence.MEANS * count + 1 + known, channels, count + 1)
         self.beta = nn.Parameter(torch.tensor(12.0))
 
@@ -299,28 +300,12 @@ def windowed_mean(logits: Tensor, levels: Tensor) -> tuple[Tensor, Tensor, Tenso
 
 
 @torch.no_grad()
-def choose_candidates(disparity: Tensor, step: float) -> Tensor:
-    """Offsets around the last answer, then the farthest and the nearest surface: (b, n, h, w)."""
+def choose_candidates(disparity: Tensor, others: Tensor, step: float) -> Tensor:
+    """Offsets around the last answer, then the farther and the nearer surface: (b, n, h, w)."""
     own = disparity[:, None]
     half = OFFSETS // 2
     offsets = torch.arange(-half, half + 1, device=own.device).to(own)[None, :, None, None] * step
-    return torch.cat([own + offsets, lean(own, -1 / SOFTNESS), lean(own, 1 / SOFTNESS)], 1)
-
-
-def lean(x: Tensor, slope: float) -> Tensor:
-    """Mean over the pixels around, each weighted by exp(slope * x): (b, 1, h, w).
-
-    Not the very least or largest value, which may be a single stray one.
-    """
-    weight = (slope * (x - x.mean())).clamp(-60, 60).exp()
-    return pool(weight * x) / pool(weight)
-
-
-def pool(x: Tensor) -> Tensor:
-    """Mean over a square, rows and columns in turn; beyond the frame there is nothing."""
-    side = 2 * SURFACE_RADIUS + 1
-    rows = F.avg_pool2d(x, (side, 1), 1, (SURFACE_RADIUS, 0))
-    return F.avg_pool2d(rows, (1, side), 1, (0, SURFACE_RADIUS))
+    return torch.cat([own + offsets, others], 1)
 
 
 @torch.no_grad()

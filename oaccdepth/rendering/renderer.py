@@ -14,6 +14,7 @@ import numpy as np
 
 from oaccdepth.compiling import run_in_threads
 from oaccdepth.lightfield import Array, BoolArray, FloatArray
+from oaccdepth.options import RenderOptions
 from oaccdepth.rendering.lighting import SHADOW_MAP, Lighting, ambient_light, shadow_maps
 from oaccdepth.rendering.meshes import IntArray, Mesh, Texture, corner_normals
 from oaccdepth.rendering.rig import Rig
@@ -85,7 +86,7 @@ def find_visibility(triangles: Triangles, disparity: FloatArray, places: FloatAr
 
 
 def render_views(
-    triangles: Triangles, rig: Rig, places: FloatArray, samples: int = 2
+    triangles: Triangles, rig: Rig, places: FloatArray, samples: int = RenderOptions.samples
 ) -> FloatArray:
     """Light that arrives in each view, (u, v, h, w, 3), linear, each pixel the mean of its samples.
 

@@ -130,7 +130,7 @@ def render(
     finish: Finish = PLAIN,
     places: FloatArray | None = None,
     *,
-    samples: int = 2,
+    samples: int = RenderOptions.samples,
     with_visibility: bool = False,
     progress: ReportProgress = ignore,
 ) -> RenderedScene:

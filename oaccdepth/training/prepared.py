@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from oaccdepth.estimation.device import half_is_quick
-from oaccdepth.networks.fast import Answer, FastNet, Memory, colour
+from oaccdepth.networks.fast import Answer, FastNet, Memory, colour, otherness
 from oaccdepth.options import TrainOptions
 from oaccdepth.training.pieces import NARROW, Pool, choose_window, narrow
 from oaccdepth.training.scenes import Scene
@@ -56,7 +56,10 @@ class PreparedBatches(Pool[PreparedBatch]):
         return PreparedBatch(*(torch.stack(maps) for maps in zip(*parts, strict=True)))
 
     def _cut(self, variant: PreparedBatch, rng: np.random.Generator) -> tuple[Tensor, ...]:
-        window = choose_window(variant.valid, self.options.patch, rng)
+        """Of two patches the one with more pixels that have a choice of surfaces."""
+        windows = [choose_window(variant.valid, self.options.patch, rng) for _ in range(2)]
+        has_choice = otherness(variant.candidates[None])[0].amax(0)
+        window = max(windows, key=lambda window: float(has_choice[window].sum()))
         return tuple(maps[(..., *window)] for maps in vars(variant).values())
 
     def finish(self, variant: Variant, rng: np.random.Generator) -> PreparedBatch:

@@ -15,10 +15,9 @@ from oaccdepth.networks import fast
 from oaccdepth.networks.fast import (
     EXTRA,
     LEAST_INFORMATION,
+    MEETING,
     NEAR,
     OFFSETS,
-    SOFTNESS,
-    SURFACE_RADIUS,
     WINDOW,
     Answer,
     FastConfig,
@@ -29,7 +28,6 @@ from oaccdepth.networks.fast import (
     decide,
     describe,
     interpolate_levels,
-    lean,
     otherness,
     windowed_mean,
 )
@@ -133,7 +131,7 @@ def test_tiles_change_nothing(random):
     picture = torch.rand(1, 3, *size)
     levels = torch.arange(6) * 0.25
     first = partial(random.first_pass, levels=levels)
-    candidates = choose_candidates(torch.rand(1, *size), 0.1)
+    candidates = torch.rand(1, OFFSETS + EXTRA, *size)
     count = random.refinement.net.enter.conv.in_channels
     seen = torch.rand(1, 9 * (OFFSETS + EXTRA) + 1, *size)
     known = torch.rand(1, count - seen.shape[1], *size)
@@ -209,7 +207,7 @@ def literal_decision(scores, candidates):
 def test_decisions_are_literal_ones():
     torch.manual_seed(0)
     logits = 2 * torch.randn(1, OFFSETS + EXTRA, 3, 4)
-    candidates = choose_candidates(torch.randn(1, 3, 4), 0.16)
+    candidates = choose_candidates(torch.randn(1, 3, 4), torch.randn(1, EXTRA, 3, 4), 0.16)
     disparity, spread = decide(logits, candidates)
     for y, x in np.ndindex(3, 4):
         expected = literal_decision(
@@ -234,28 +232,11 @@ def test_a_hundredth_of_another_surface_does_not_move_an_answer():
     assert abs(decide(logits, candidates)[0].item()) < 1e-3
 
 
-def test_soft_extremes_are_weighted_means():
-    torch.manual_seed(0)
-    x = torch.randn(1, 1, 12, 14)
-    for slope in (-1 / SOFTNESS, 1 / SOFTNESS):
-        found = lean(x, slope)
-        for y, column in ((0, 0), (5, 7), (11, 3)):
-            rows = slice(max(0, y - SURFACE_RADIUS), y + SURFACE_RADIUS + 1)
-            columns = slice(max(0, column - SURFACE_RADIUS), column + SURFACE_RADIUS + 1)
-            around = x[0, 0, rows, columns].double()
-            weight = (slope * around).exp()
-            expected = float((weight * around).sum() / weight.sum())
-            assert float(found[0, 0, y, column]) == pytest.approx(expected, abs=1e-3)
-
-
 def test_candidates_lie_around_the_answer_and_on_the_surfaces_nearby():
-    disparity = torch.zeros(1, 20, 20)
-    disparity[:, :, 10:] = 2.0
-    candidates = choose_candidates(disparity, 0.1)[0]
-    steps = candidates[:OFFSETS, 10, 9]
-    torch.testing.assert_close(steps, 0.1 * (torch.arange(OFFSETS) - OFFSETS // 2))
-    torch.testing.assert_close(candidates[OFFSETS:, 10, 9], torch.tensor([0.0, 2.0]))
-    torch.testing.assert_close(candidates[OFFSETS:, 10, 2], torch.zeros(EXTRA))  # none in reach
+    others = torch.tensor([-1.0, 2.0]).view(1, EXTRA, 1, 1)
+    candidates = choose_candidates(torch.zeros(1, 1, 1), others, 0.1).flatten()
+    torch.testing.assert_close(candidates[:OFFSETS], 0.1 * (torch.arange(OFFSETS) - OFFSETS // 2))
+    assert candidates[OFFSETS:].tolist() == [-1.0, 2.0]
 
 
 def test_logits_between_levels():
@@ -274,10 +255,10 @@ def test_what_is_known_of_the_candidates(untrained):
     logits[:, 4] = 4.0  # at disparity 0
     doubt, firm = torch.full((1, 16, 16), 5.0), torch.full((1, 16, 16), 0.5)
     answer = Answer(disparity, doubt, logits, disparity, firm)
-    candidates = choose_candidates(disparity, 0.1)
+    candidates = choose_candidates(disparity, torch.zeros(1, EXTRA, 16, 16), 0.1)
     memory = Memory(levels, logits, torch.full((1, 3, 16, 16), 0.75))
     known = describe(candidates, answer, memory, 0.1)
-    assert known.shape[1] == untrained.refinement.net.enter.conv.in_channels - 82
+    assert known.shape[1] == untrained.refinement.net.enter.conv.in_channels - 82 - MEETING
     middle = known[0, :, 2, 2]
     assert middle[OFFSETS // 2] == 0  # the best level
     assert middle[0] == pytest.approx(-1.0, abs=1e-5)  # 0.3 px away: beyond the next level

@@ -71,7 +71,7 @@ def test_divergence_over_candidates():
     """To the offsets around the truth, or to another surface if that is clearly nearer."""
     torch.manual_seed(0)
     step = 0.1
-    candidates = choose_candidates(torch.randn(1, 4, 5), step)
+    candidates = choose_candidates(torch.randn(1, 4, 5), torch.randn(1, EXTRA, 4, 5), step)
     logits, truth = torch.randn(1, OFFSETS + EXTRA, 4, 5), torch.randn(1, 4, 5)
     found = candidate_divergence(logits, candidates, truth)
     others = 0
