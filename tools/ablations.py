@@ -20,7 +20,7 @@ from oaccdepth.evaluation import metrics
 from oaccdepth.evidence import plain
 from oaccdepth.evidence.views import Views, thin_out
 from oaccdepth.networks import checkpoint
-from oaccdepth.networks.fast import Answer, FastNet
+from oaccdepth.networks.fast import MEETING, Answer, FastNet, Memory
 
 RANGE = (-4.0, 4.0)  # px
 Score = tuple[float, float]  # MSE x100, BadPix 0.07 [%]
@@ -88,6 +88,18 @@ class WithoutAxes(WithOtherVotes):
     means = (0, 1, 2, 3, 4, 5, 3, 4, 5)
 
 
+class WithoutShares(FastNet):
+    """The refinement is not told how much of a pixel each surface covers."""
+
+    def prepare(
+        self, views: Views, answer: Answer, memory: Memory, number: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As ever, but that is 0."""
+        seen, known, candidates = super().prepare(views, answer, memory, number)
+        known[:, -MEETING:] = 0
+        return seen, known, candidates
+
+
 class WithoutFit(FastNet):
     """Answers stay as the network gave them."""
 
@@ -111,6 +123,7 @@ def variants(weights: Path) -> Iterator[tuple[str, FastNet]]:
     yield "without aggregation", as_kind(WithoutAggregation, network)
     yield "one gain instead of three", as_kind(WithOneGain, network)
     yield "without axes", as_kind(WithoutAxes, network)
+    yield "without shares of pixels", as_kind(WithoutShares, network)
     yield "integer levels", as_kind(FastNet, network, level_step=1.0)
     yield "without the last fit", as_kind(WithoutFit, network)
 
