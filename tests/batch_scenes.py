@@ -1,7 +1,5 @@
 """Small scenes and toy networks for the tests of batches."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

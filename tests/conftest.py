@@ -1,7 +1,5 @@
 """What the tests share: a rendered light field of known disparity, and the command line."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 from collections.abc import Callable, Iterator

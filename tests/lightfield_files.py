@@ -1,7 +1,5 @@
 """A small rendered scene of known disparity, laid out in every format that the readers know."""
 
-from __future__ import annotations
-
 import io
 import json
 import struct

@@ -1,7 +1,5 @@
 """The benchmark measures what it says: stages, arithmetic, memory."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

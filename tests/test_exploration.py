@@ -1,7 +1,5 @@
 """The tests with made-up examples again, with other examples every time: slow."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

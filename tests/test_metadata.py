@@ -1,7 +1,5 @@
 """Metadata of any kind, in every file that holds some: one of our errors, or an answer."""
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import fields

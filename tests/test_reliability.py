@@ -1,7 +1,5 @@
 """Promises of docs/reliability.md that take minutes to test."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -1,7 +1,5 @@
 """What may happen to a program while it writes: a kill at any write, a signal, a full disk."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import resource

@@ -7,8 +7,6 @@ share of hidden points that it finds. Points outside a view's frame do not count
 the true one.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Batches: what is found, done, skipped, recorded; overlap, processes, a worker that dies."""
 
-from __future__ import annotations
-
 import csv
 import json
 import logging

@@ -1,7 +1,5 @@
 """Fifty light fields with faults of every kind among them: the good are done, the bad are named."""
 
-from __future__ import annotations
-
 import h5py
 import numpy as np
 from batch_scenes import save_tiny_weights, statuses, write_scene

@@ -1,7 +1,5 @@
 """A batch that is killed at any moment and started again ends as if nothing had happened."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

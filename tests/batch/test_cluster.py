@@ -1,7 +1,5 @@
 """Batches on Ray: what is asked for, a real cluster of two nodes, one of which is killed."""
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

@@ -1,7 +1,5 @@
 """`oaccdepth batch`: the command with a real, tiny network; what it prints, its exit codes."""
 
-from __future__ import annotations
-
 import csv
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """`oaccdepth convert`: exact output, exact errors, exit codes."""
 
-from __future__ import annotations
-
 import json
 
 import lightfield_files as files

@@ -1,7 +1,5 @@
 """`oaccdepth evaluate`: what it prints, where, and its errors."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`oaccdepth formats`: every reader, every refusal, every format that is written."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

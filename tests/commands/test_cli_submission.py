@@ -1,7 +1,5 @@
 """`oaccdepth submission`: what it prints, and its errors."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 

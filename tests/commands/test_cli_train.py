@@ -1,7 +1,5 @@
 """`oaccdepth train` and `export` from the command line."""
 
-from __future__ import annotations
-
 from oaccdepth.commands import train
 
 

@@ -1,7 +1,5 @@
 """`oaccdepth weights`: exact output, exact errors, exit codes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

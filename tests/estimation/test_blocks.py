@@ -1,7 +1,5 @@
 """Levels, blocks, tiles and masks: how a light field is laid out for the fast network."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

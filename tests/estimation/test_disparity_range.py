@@ -1,7 +1,5 @@
 """Which disparities are searched: given, from the files, or found in the pictures."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Views of different brightness are made alike, and nothing else is changed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What `info` foresees: cheap to find, and close to what an estimate takes."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

@@ -1,7 +1,5 @@
 """estimate(), whole: sign, range, tiles, missing views, masks, provenance."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

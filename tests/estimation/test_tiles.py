@@ -1,7 +1,5 @@
 """Tiles cover the picture exactly once, aligned, with margins inside the picture only."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

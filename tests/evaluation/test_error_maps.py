@@ -1,7 +1,5 @@
 """Pictures of the error: their colours, and the files."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from oaccdepth.evaluation import error_maps

@@ -1,7 +1,5 @@
 """The scores against hand-computed cases, literal loops and another program's numbers."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

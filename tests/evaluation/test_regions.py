@@ -1,7 +1,5 @@
 """Scores on regions: which files are used, at which resolution."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Scores of scenes: which files belong together, the tables, and the published methods."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

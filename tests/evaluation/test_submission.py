@@ -1,7 +1,5 @@
 """The benchmark's zip file: its layout, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 

@@ -1,7 +1,5 @@
 """What the user says about the cameras; --crop and --scale."""
 
-from __future__ import annotations
-
 import lightfield_files as files
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Mutated headers, sizes and names: every reader answers with one of our errors, and soon."""
 
-from __future__ import annotations
-
 import struct
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Bad input: one line that says what is wrong, what was expected and what to do."""
 
-from __future__ import annotations
-
 import json
 
 import h5py

@@ -1,7 +1,5 @@
 """Finding light fields in a tree: all of them, quickly, and never our own results."""
 
-from __future__ import annotations
-
 import os
 import time
 

@@ -1,7 +1,5 @@
 """Every format gives the same light field, with its axes and the sign of its disparity right."""
 
-from __future__ import annotations
-
 import lightfield_files as files
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Files made to hang, to fill the memory, to reach other files or to start other programs."""
 
-from __future__ import annotations
-
 import io
 import os
 import resource

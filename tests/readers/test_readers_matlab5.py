@@ -1,7 +1,5 @@
 """Our reader of MATLAB 5 files against SciPy's writer and reader."""
 
-from __future__ import annotations
-
 import lightfield_files as files
 import numpy as np
 import pytest

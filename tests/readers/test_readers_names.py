@@ -1,7 +1,5 @@
 """Names of pictures that are more than a row and a column."""
 
-from __future__ import annotations
-
 import lightfield_files as files
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Real light fields from ../shared/samples, where they are at hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

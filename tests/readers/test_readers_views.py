@@ -1,7 +1,5 @@
 """Which views are used, how numbers and masks are read, and the way the camera axes run."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 import tracemalloc

@@ -1,7 +1,5 @@
 """Read, write, read again: the same light field, for every pair of formats."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 from itertools import product
