@@ -4,20 +4,19 @@ It shares nothing with `oaccdepth.rendering`, which is compared with it. Everyth
 (y, x), the place of a surface's points in the centre view, in pixels.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 
 import cv2
 import numpy as np
 
-from oaccdepth.lightfield import BoolArray, Camera, FloatArray, LightField
+from oaccdepth.lightfield import BoolArray, FloatArray, LightField
 
 Function = Callable[[FloatArray, FloatArray], FloatArray]  # (y, x) [px] of the centre view -> value
 
 TEXELS_PER_PX = 2
-TOLERANCE_PX = 1e-3  # of a curved surface's disparity, in each view
+TOLERANCE_PX = 1e-5  # of a surface's disparity, in each view
 MAX_STEPS = 60  # of the fixed point; reached only by a surface so steep that it folds over
 
 
@@ -29,16 +28,8 @@ class Plane:
     by_y: float = 0.0
     by_x: float = 0.0
 
-    def __call__(self, y: FloatArray, x: FloatArray) -> FloatArray:
-        """Disparity at (y, x) of the centre view."""
-        # The brackets matter for speed: y and x may be a column and a row that broadcast.
-        return (np.float32(self.level) + np.float32(self.by_y) * y) + np.float32(self.by_x) * x
-
-    def seen_from(self, step_u: int, step_v: int, y: FloatArray, x: FloatArray) -> FloatArray:
-        """Disparity of the point that lies at (y, x) of another view; exact."""
-        foreshortening = 1 / (1 - self.by_y * step_u - self.by_x * step_v)
-        scaled = (self.level, self.by_y, self.by_x)
-        return Plane(*(part * foreshortening for part in scaled))(y, x)
+    def __call__(self, y, x):
+        return np.float32(self.level) + np.float32(self.by_y) * y + np.float32(self.by_x) * x
 
 
 @dataclass(frozen=True)
@@ -53,29 +44,16 @@ class Sphere:
 
     CUT = 0.85  # the rim's part of the full radius; beyond it the slope grows without bound
 
-    def __call__(self, y: FloatArray, x: FloatArray) -> FloatArray:
-        """Disparity at (y, x) of the centre view; constant outside the rim."""
+    def __call__(self, y, x):
+        """Constant outside the rim."""
         floor = 1 - self.CUT**2
-        inverse = np.float32(self.CUT / self.radius)
-        down, right = (y - np.float32(self.y)) * inverse, (x - np.float32(self.x)) * inverse
-        rise = np.sqrt(np.maximum(1 - (down**2 + right**2), np.float32(floor)))
-        scale = self.height / (1 - floor**0.5)
-        result = rise * np.float32(scale) + np.float32(self.level - scale * floor**0.5)
-        return np.asarray(result, np.float32)
+        square = ((y - self.y) ** 2 + (x - self.x) ** 2) * (self.CUT / self.radius) ** 2
+        rise = np.sqrt(np.maximum(1 - square, floor)) - floor**0.5
+        return np.float32(self.level + rise * self.height / (1 - floor**0.5))
 
-    def outline(self) -> Outline:
-        """Where the sphere is."""
-        return disc(self.y, self.x, self.radius)
-
-
-@dataclass(frozen=True, eq=False)
-class Outline:
-    """Where a surface is."""
-
-    inside: Function  # positive there
-    box: tuple[float, float, float, float] | None = (
-        None  # top, left, bottom, right [px], if it ends
-    )
+    def outline(self):
+        """Positive where the sphere is."""
+        return lambda y, x: self.radius**2 - (y - self.y) ** 2 - (x - self.x) ** 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,132 +62,65 @@ class Surface:
 
     disparity: Function  # px; larger is nearer and hides what is behind
     texture: FloatArray  # (t, t, 3) in [0, 1], periodic, TEXELS_PER_PX texels per pixel
-    outline: Outline | None = None  # None: everywhere
+    outline: Function | None = None  # positive where the surface is; None: everywhere
 
-    def seen_from(self, step_u: int, step_v: int, y: FloatArray, x: FloatArray) -> FloatArray:
-        """Disparity of the point that lies at (y, x) of a view; -inf where the surface is not."""
-        disparity = solve_disparity(self.disparity, step_u, step_v, y, x)
-        if self.outline is not None:
-            inside = self.outline.inside(y + disparity * step_u, x + disparity * step_v) > 0
-            disparity = np.where(inside, disparity, np.float32(-np.inf))
-        return disparity
+    def seen_from(self, step_u, step_v, y, x):
+        """Disparity of the point that lies at (y, x) of a view; -inf where the surface is not.
 
-    def rows_and_columns(
-        self, step_u: int, step_v: int, size: tuple[int, int]
-    ) -> tuple[slice, slice]:
-        """Part of a view outside of which the surface cannot be."""
-        if self.outline is None or self.outline.box is None:
-            return slice(0, size[0]), slice(0, size[1])
-        top, left, bottom, right = self.outline.box
-        y, x = np.linspace(top, bottom, 9), np.linspace(left, right, 9)
-        near = self.disparity(*np.meshgrid(y, x, indexing="ij"))  # type: ignore[arg-type]
-        low, high = float(near.min()) - 0.1, float(near.max()) + 0.1  # between the points asked
-        return (
-            _range_in_view(top, bottom, (low * step_u, high * step_u), size[0]),
-            _range_in_view(left, right, (low * step_v, high * step_v), size[1]),
-        )
+        Solves d = disparity(y + d * step_u, x + d * step_v).
+        """
+        found = self.disparity(y, x)
+        for _ in range(MAX_STEPS):
+            before, found = found, self.disparity(y + found * step_u, x + found * step_v)
+            if np.abs(found - before).max() < TOLERANCE_PX:
+                break
+        else:
+            raise ValueError("a surface is so steep that it hides parts of itself; make it flatter")
+        if self.outline is None:
+            return found
+        return np.where(self.outline(y + found * step_u, x + found * step_v) > 0, found, -np.inf)
 
 
-def _range_in_view(first: float, last: float, shifts: Sequence[float], length: int) -> slice:
-    start = int(np.floor(first - max(shifts))) - 1
-    stop = int(np.ceil(last - min(shifts))) + 2
-    return slice(min(max(start, 0), length), min(max(stop, 0), length))
-
-
-def solve_disparity(
-    disparity: Function, step_u: int, step_v: int, y: FloatArray, x: FloatArray
-) -> FloatArray:
-    """Solve d = disparity(y + d * step_u, x + d * step_v) for the point at (y, x) of a view."""
-    if isinstance(disparity, Plane):
-        return disparity.seen_from(step_u, step_v, y, x)
-    result = disparity(y, x)
-    if (step_u, step_v) == (0, 0) or result.size == 0:
-        return result
-    for _ in range(MAX_STEPS):
-        previous, result = result, disparity(y + result * step_u, x + result * step_v)
-        if np.abs(result - previous).max() < TOLERANCE_PX:
-            return result
-    raise ValueError("a surface is so steep that it hides parts of itself; make it flatter")
-
-
-def disc(y: float, x: float, radius: float) -> Outline:
-    """Outline of a disc [px] around (y, x)."""
-
-    def inside(rows: FloatArray, columns: FloatArray) -> FloatArray:
-        square = (rows - np.float32(y)) ** 2 + (columns - np.float32(x)) ** 2
-        return np.float32(radius**2) - square
-
-    return Outline(inside, _box_around(y, x, radius))
-
-
-def polygon(y: float, x: float, radius: float, sides: int, angle: float = 0.0) -> Outline:
+def polygon(y, x, radius, sides, angle=0.0):
     """Outline of a regular polygon around (y, x); `radius` is the distance of its sides [px]."""
     angles = angle + 2 * np.pi * np.arange(sides) / sides
+    ways = np.stack([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)
 
-    def inside(rows: FloatArray, columns: FloatArray) -> FloatArray:
-        result = np.full_like(rows, np.inf)
-        for sine, cosine in zip(np.sin(angles), np.cos(angles), strict=True):
-            away = np.float32(sine) * (rows - y) + np.float32(cosine) * (columns - x)
-            np.minimum(result, np.float32(radius) - away, out=result)
-        return result
+    def inside(rows, columns):
+        away = (down * (rows - y) + right * (columns - x) for down, right in ways)
+        return radius - reduce(np.maximum, away)
 
-    return Outline(inside, _box_around(y, x, radius / float(np.cos(np.pi / sides))))
+    return inside
 
 
-def bars(period: float, width: float, angle: float = 0.0, offset: float = 0.0) -> Outline:
+def bars(period, width, angle=0.0, offset=0.0):
     """Outline of parallel bars [px], upright for `angle` 0; a long `period` gives a single one."""
-    sine, cosine = np.float32(np.sin(angle)), np.float32(np.cos(angle))
 
-    def inside(rows: FloatArray, columns: FloatArray) -> FloatArray:
-        across = sine * rows + cosine * columns - np.float32(offset)
-        across -= np.rint(across * np.float32(1 / period)) * np.float32(period)
-        return np.float32(width / 2) - np.abs(across)
+    def inside(rows, columns):
+        across = np.float32(np.sin(angle)) * rows + np.float32(np.cos(angle)) * columns - offset
+        return width / 2 - np.abs(across - np.rint(across / period) * period)
 
-    return Outline(inside)
+    return inside
 
 
-def _box_around(y: float, x: float, radius: float) -> tuple[float, float, float, float]:
-    return y - radius, x - radius, y + radius, x + radius
-
-
-def cloud_texture(
-    rng: np.random.Generator,
-    texels: int,
-    falloff: float = 1.0,
-    ground: tuple[float, float, float] | None = None,
-) -> FloatArray:
-    """Make noise with amplitude 1 / frequency ** `falloff`, as in natural pictures."""
+def cloud_texture(rng, texels, falloff=1.0):
+    """Noise with amplitude 1 / frequency ** `falloff`, as in natural pictures: (t, t, 3)."""
     shades = rng.standard_normal((2, texels, texels), np.float32)
-    return _coloured(rng, _filtered(shades[0], falloff), _filtered(shades[1], falloff), ground)
-
-
-def _filtered(values: FloatArray, falloff: float, sigma: float = 1.0) -> FloatArray:
-    """Shape the spectrum: 1 / f ** falloff, band-limited by a Gaussian [texels]; variance 1."""
-    texels = values.shape[0]
-    fy, fx = np.fft.fftfreq(texels)[:, None], np.fft.rfftfreq(texels)[None]
-    square = fy**2 + fx**2  # (t, t/2 + 1)
-    square[0, 0] = 1.0
-    gain = square ** (-falloff / 2) * np.exp(-2 * (np.pi * sigma) ** 2 * square)
-    gain[0, 0] = 0.0
-    result = np.fft.irfft2(np.fft.rfft2(values) * gain, s=values.shape)
-    return np.asarray(result / max(float(result.std()), 1e-9), np.float32)
-
-
-def _coloured(
-    rng: np.random.Generator,
-    light: FloatArray,
-    tint: FloatArray,
-    ground: tuple[float, float, float] | None = None,
-) -> FloatArray:
-    """Two patterns of about unit size as variations of a colour, random if none is given."""
-    base = rng.uniform(0.25, 0.75, 3) if ground is None else np.array(ground)
+    light, tint = (_filtered(shade, falloff)[..., None] for shade in shades)
+    base = rng.uniform(0.25, 0.75, 3)
     towards = rng.uniform(0.08, 0.22) + rng.uniform(-0.05, 0.05, 3)
     aside = rng.uniform(-0.06, 0.06, 3)
-    colours = np.empty((*light.shape, 3), np.float32)
-    for channel in range(3):
-        colours[..., channel] = light * np.float32(towards[channel])
-        colours[..., channel] += tint * np.float32(aside[channel]) + np.float32(base[channel])
-    return np.clip(colours, 0, 1, out=colours)
+    return np.clip(base + light * towards + tint * aside, 0, 1).astype(np.float32)
+
+
+def _filtered(values, falloff):
+    """Shape the spectrum: 1 / f ** falloff, band-limited by a Gaussian of a texel; variance 1."""
+    fy, fx = np.fft.fftfreq(len(values))[:, None], np.fft.rfftfreq(len(values))
+    square = fy**2 + fx**2  # (t, t/2 + 1)
+    square[0, 0] = np.inf  # no mean
+    gain = square ** (-falloff / 2) * np.exp(-2 * np.pi**2 * np.where(square < 1, square, 0))
+    result = np.fft.irfft2(np.fft.rfft2(values) * gain, s=values.shape)
+    return result / result.std()
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,48 +132,30 @@ class LayeredScene:
     visibility: BoolArray  # (u, v, h, w): the centre view's point is seen in view (u, v)
 
 
-def render(
-    surfaces: Sequence[Surface],
-    grid: tuple[int, int] = (9, 9),
-    size: tuple[int, int] = (96, 96),
-    *,
-    samples: int = 2,
-    noise: float = 0.0,
-    rng: np.random.Generator | None = None,
-    camera: Camera | None = None,
-) -> LayeredScene:
+def render(surfaces, grid=(9, 9), size=(96, 96), *, samples=2, noise=0.0, rng=None, camera=None):
     """Render every view of a scene, with its true disparity and visibility.
 
-    Parameters
-    ----------
-    surfaces
-        At least one must be everywhere: a background. All textures have the same size.
-    samples
-        Each pixel is the mean of samples x samples points.
-    noise
-        Standard deviation of Gaussian noise, drawn from `rng`, on values in [0, 1].
+    At least one surface must be everywhere: a background. Each pixel is the mean of samples x
+    samples points; `noise` is the deviation of Gaussian noise, drawn from `rng`.
     """
-    if all(surface.outline is not None for surface in surfaces):
-        raise ValueError("the scene has no background: one surface must have no outline")
-    owner, disparity = _nearest(surfaces, 0, 0, *_sample_grid(size, 1))
+    y, x = _sample_grid(size, 1)
+    owner, disparity = _nearest(surfaces, 0, 0, y, x)
+    owner, disparity = owner[0], disparity[0].astype(np.float32)
     views = np.empty((*grid, *size, 3), np.float32)
     visibility = np.empty((*grid, *size), bool)
-    atlas = _atlas(surfaces)
     for u, v in np.ndindex(*grid):
-        step_u, step_v = u - grid[0] // 2, v - grid[1] // 2
-        views[u, v] = _render_view(surfaces, atlas, step_u, step_v, _sample_grid(size, samples))
-        visibility[u, v] = _is_seen(surfaces, owner[0], disparity[0], step_u, step_v)
+        steps = u - grid[0] // 2, v - grid[1] // 2
+        views[u, v] = _render_view(surfaces, *steps, *_sample_grid(size, samples))
+        visibility[u, v] = _is_seen(surfaces, owner, disparity, *steps)
     if noise > 0:
         rng = rng or np.random.default_rng(0)
         views += rng.standard_normal(views.shape, np.float32) * np.float32(noise)
         np.clip(views, 0, 1, out=views)
-    light_field = LightField(
-        views, source="synthetic scene", format="synthetic", reason="rendered", camera=camera
-    )
-    return LayeredScene(light_field, disparity[0], visibility)
+    about = {"source": "synthetic scene", "format": "synthetic", "reason": "rendered"}
+    return LayeredScene(LightField(views, camera=camera, **about), disparity, visibility)
 
 
-def _sample_grid(size: tuple[int, int], samples: int) -> tuple[FloatArray, FloatArray]:
+def _sample_grid(size, samples):
     """Rows (s*s, h, 1) and columns (s*s, 1, w) of the samples, which broadcast to (s*s, h, w).
 
     No two samples of a pixel share a row or a column: slanted edges come out smoother.
@@ -275,71 +168,39 @@ def _sample_grid(size: tuple[int, int], samples: int) -> tuple[FloatArray, Float
     return y.astype(np.float32), x.astype(np.float32)
 
 
-def _nearest(
-    surfaces: Sequence[Surface], step_u: int, step_v: int, y: FloatArray, x: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def _nearest(surfaces, step_u, step_v, y, x):
     """Index and disparity of the surface in front at each sample of a view, (s*s, h, w) each."""
     shape = np.broadcast_shapes(y.shape, x.shape)
-    owner, nearest = np.zeros(shape, np.float32), np.full(shape, -np.inf, np.float32)
+    owner, nearest = np.zeros(shape, np.uint8), np.full(shape, -np.inf, np.float32)
     for index, surface in enumerate(surfaces):
-        rows, columns = surface.rows_and_columns(step_u, step_v, (shape[1], shape[2]))
-        disparity = surface.seen_from(step_u, step_v, y[:, rows], x[:, :, columns])
-        so_far = nearest[:, rows, columns]
-        in_front = disparity > so_far
-        np.copyto(so_far, disparity, where=in_front)
-        np.copyto(owner[:, rows, columns], np.float32(index), where=in_front)
+        disparity = surface.seen_from(step_u, step_v, y, x)
+        np.copyto(owner, index, where=disparity > nearest, casting="unsafe")
+        np.maximum(nearest, disparity, out=nearest)
     return owner, nearest
 
 
-def _atlas(surfaces: Sequence[Surface]) -> FloatArray:
-    """All textures below each other, each with its first row and column repeated at its end."""
-    tiles = [np.pad(s.texture, ((0, 1), (0, 1), (0, 0)), mode="wrap") for s in surfaces]
-    return np.concatenate(tiles)  # (k * (t + 1), t + 1, 3)
-
-
-def _render_view(
-    surfaces: Sequence[Surface],
-    atlas: FloatArray,
-    step_u: int,
-    step_v: int,
-    samples: tuple[FloatArray, FloatArray],
-) -> FloatArray:
+def _render_view(surfaces, step_u, step_v, y, x):
     """One view, (h, w, 3): the texture of the surface in front at each sample, averaged."""
-    y, x = samples
     owner, disparity = _nearest(surfaces, step_u, step_v, y, x)
-    period = atlas.shape[1] - 1
-    texel_y = _wrapped((y + disparity * step_u) * TEXELS_PER_PX, period) + owner * (period + 1)
-    texel_x = _wrapped((x + disparity * step_v) * TEXELS_PER_PX, period)
-    number, height, width = owner.shape
+    texel_y, texel_x = (
+        ((place + disparity * step) * TEXELS_PER_PX).reshape(-1, owner.shape[-1])
+        for place, step in ((y, np.float32(step_u)), (x, np.float32(step_v)))
+    )  # (s*s*h, w)
+    colours = np.empty((*texel_y.shape, 3), np.float32)
     # Linear interpolation makes the texture a plain function of the surface: all views agree.
-    colours = cv2.remap(
-        atlas,
-        texel_x.reshape(number * height, width),
-        texel_y.reshape(number * height, width),
-        cv2.INTER_LINEAR,
-    )  # (s*s*h, w, 3)
-    mean = colours.reshape(number, height, width, 3).mean(axis=0, dtype=np.float32)
-    return np.asarray(mean)
+    for index, surface in enumerate(surfaces):
+        wrap = cv2.BORDER_WRAP
+        found = cv2.remap(surface.texture, texel_x, texel_y, cv2.INTER_LINEAR, borderMode=wrap)
+        np.copyto(colours, found, where=(owner == index).reshape(*texel_y.shape, 1))
+    return colours.reshape(*owner.shape, 3).mean(axis=0)
 
 
-def _wrapped(position: FloatArray, period: int) -> FloatArray:
-    turns = np.floor(position * np.float32(1 / period))
-    return np.asarray(position - turns * np.float32(period), np.float32)
-
-
-def _is_seen(
-    surfaces: Sequence[Surface],
-    owner: FloatArray,
-    disparity: FloatArray,
-    step_u: int,
-    step_v: int,
-) -> BoolArray:
+def _is_seen(surfaces, owner, disparity, step_u, step_v):
     """Where the centre view's points lie inside a view's frame, with no other surface in front."""
     height, width = disparity.shape
     y, x = _sample_grid((height, width), 1)
     y, x = y[0] - disparity * step_u, x[0] - disparity * step_v  # (h, w): the points in the view
     seen = (y >= 0) & (y <= height - 1) & (x >= 0) & (x <= width - 1)
     for index, surface in enumerate(surfaces):
-        in_front = surface.seen_from(step_u, step_v, y, x) > disparity
-        seen &= ~(in_front & (owner != index))
-    return np.asarray(seen)
+        seen &= (owner == index) | (surface.seen_from(step_u, step_v, y, x) <= disparity)
+    return seen
