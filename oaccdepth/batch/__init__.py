@@ -238,21 +238,17 @@ def _finish(
     """Write the report."""
     ordered = [records[job.scene] for job in jobs if job.scene in records]
     not_reached = [job.scene for job in jobs if job.scene not in records]
-    about = _about(settings, not_reached)
-    about["not_read"] = [{"path": path, "reason": reason} for path, reason in not_read]
-    write_report(settings.output, ordered, about)
-    if settings.writing.view:
-        write_index(settings.output, jobs, records)
-    return Summary(tuple(ordered), tuple(not_reached), not_read)
-
-
-def _about(settings: Settings, not_reached: list[str]) -> dict[str, object]:
-    return {
+    about = {
         "version": __version__,
         "weights": Path(settings.estimating.weights).name,
         "weights_sha256": settings.weights_sha256,
         "not_reached": not_reached,
+        "not_read": [{"path": path, "reason": reason} for path, reason in not_read],
     }
+    write_report(settings.output, ordered, about)
+    if settings.writing.view:
+        write_index(settings.output, jobs, records)
+    return Summary(tuple(ordered), tuple(not_reached), not_read)
 
 
 def make_crew(settings: Settings, options: BatchOptions, report: Report) -> Crew:

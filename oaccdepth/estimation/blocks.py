@@ -23,7 +23,7 @@ from oaccdepth.evidence import plain
 from oaccdepth.evidence.views import ABSENT, Views, thin_out
 from oaccdepth.lightfield import LightField, as_float
 from oaccdepth.networks.fast import ALIGNMENT, RECEPTIVE_MARGIN, Answer, FastNet
-from oaccdepth.progress import ReportProgress
+from oaccdepth.progress import ReportProgress, share
 
 BLOCK_VOTES = 34 * 600 * 600  # levels times pixels of a block, at the most: about a gigabyte
 MEASURED_VIEWS = 8  # to measure the noise on
@@ -76,11 +76,8 @@ def run_blocks(
     blocks = cut_blocks(light_field, len(wanted.levels))
     found = Found()
     for index, block in enumerate(blocks):
-
-        def report_block(stage: str, fraction: float, index: int = index) -> None:
-            report(stage, (index + fraction) / len(blocks))
-
-        run_block(network, light_field, wanted, block, found, clock, report_block)
+        part = share(report, index / len(blocks), (index + 1) / len(blocks))
+        run_block(network, light_field, wanted, block, found, clock, part)
     return found
 
 

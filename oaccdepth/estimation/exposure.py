@@ -55,7 +55,8 @@ def measure_gains(light_field: LightField) -> FloatArray:
     shift = cv2.resize(disparity, size, interpolation=cv2.INTER_NEAREST) / np.float32(factor)
     y, x = np.mgrid[: size[1], : size[0]].astype(np.float32)
     missing = set(light_field.missing_views)
-    for (u, v), place in zip(np.ndindex(rows, columns), _places(light_field), strict=True):
+    for u, v in np.ndindex(rows, columns):
+        place = light_field.camera_places[u, v]
         if (u, v) in missing or not place.any():
             continue
         view = _small(light_field.views[u, v], size)
@@ -77,10 +78,6 @@ def gain_of(ratio: FloatArray) -> float:
     spread = 1.48 * float(np.median(np.abs(ratio - middle)))
     error = 1.25 * spread * WINDOW / math.sqrt(len(ratio))
     return 1 / middle if abs(middle - 1) > SURE * error else 1.0
-
-
-def _places(light_field: LightField) -> FloatArray:
-    return light_field.camera_places.reshape(-1, 2)
 
 
 def _small(view: Array, size: tuple[int, int]) -> FloatArray:

@@ -32,7 +32,7 @@ from oaccdepth.lightfield import FloatArray, LightField
 from oaccdepth.networks.fast import FastNet
 from oaccdepth.networks.paper import OACCNet, occlusion_mask
 from oaccdepth.options import EstimateOptions
-from oaccdepth.progress import ReportProgress, ignore
+from oaccdepth.progress import ReportProgress, ignore, share
 from oaccdepth.version import __version__
 
 __all__ = ["LoadedWeights", "choose_device", "estimate", "load_network", "masks_from_disparity"]
@@ -231,16 +231,14 @@ def run_paper(
     network = loaded.network
     assert isinstance(network, OACCNet)
     iterations = options.iterations or network.config.iterations
+    kept = (options.keep_masks, options.keep_evidence)
+    count = len(coverage.shears)
     sweeps: list[Found] = []
     for number, shear in enumerate(coverage.shears):
-
-        def report_sweep(stage: str, fraction: float, number: int = number) -> None:
-            report(stage, (number + fraction) / len(coverage.shears))
-
         views = GreyViews(light_field, shear, clock.device)
-        kept = (options.keep_masks, options.keep_evidence)
+        part = share(report, number / count, (number + 1) / count)
         sweeps.append(
-            sweep_paper(network, views, iterations, tile, clock, report_sweep, *kept, loaded.compat)
+            sweep_paper(network, views, iterations, tile, clock, part, *kept, loaded.compat)
         )
     with clock.stage("merging"):
         return merge_sweeps(light_field, sweeps, coverage.shears)

@@ -51,20 +51,19 @@ def votes_against(light_field: LightField, disparity: FloatArray) -> FloatArray:
     y, x = np.mgrid[:height, :width].astype(np.float32)
     total, count = np.zeros_like(centre), np.full_like(centre, 1e-3)
     missing = set(light_field.missing_views)
-    for u in range(rows):
-        for v in range(columns):
-            if (u, v) in missing or (u, v) == (rows // 2, columns // 2):
-                continue
-            sampled = cv2.remap(
-                as_grey(light_field.views[u, v]),
-                x - disparity * np.float32(v - columns // 2),
-                y - disparity * np.float32(u - rows // 2),
-                cv2.INTER_LINEAR,
-                borderValue=-9.0,
-            )
-            inside = sampled >= 0
-            total += np.where(inside, np.minimum(VOTE_GAIN * np.abs(sampled - centre), 1), 0)
-            count += inside
+    for u, v in np.ndindex(rows, columns):
+        if (u, v) in missing or (u, v) == (rows // 2, columns // 2):
+            continue
+        sampled = cv2.remap(
+            as_grey(light_field.views[u, v]),
+            x - disparity * np.float32(v - columns // 2),
+            y - disparity * np.float32(u - rows // 2),
+            cv2.INTER_LINEAR,
+            borderValue=-9.0,
+        )
+        inside = sampled >= 0
+        total += np.where(inside, np.minimum(VOTE_GAIN * np.abs(sampled - centre), 1), 0)
+        count += inside
     return np.asarray(cv2.boxFilter(total / count, -1, (5, 5)), dtype=np.float32)
 
 

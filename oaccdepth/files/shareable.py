@@ -8,7 +8,9 @@ from typing import Any
 
 # From where an absolute path begins to the colon after it, or the end: a folder's name may hold
 # spaces, and our messages put a colon after a path.
-ABSOLUTE = re.compile(r"(?<![\w.~/\\:-])(?:/(?=[^\s/])|[A-Za-z]:[\\/]|~[\\/])(?:(?!: |\n).)*")
+ABSOLUTE = re.compile(
+    r"(?<![\w.~/\\:<-])(?:file://)?(?:/(?=[^\s/])|\\\\|[A-Za-z]:[\\/]|~[\\/])(?:(?!: |\n).)*"
+)
 
 
 def shareable(value: Any) -> Any:

@@ -24,10 +24,10 @@ from oaccdepth.readers.axes import array_grid, choose_axes, loaded_once
 from oaccdepth.readers.containers import (
     OUR_AXES,
     Dataset,
-    add_alpha,
     check_storage,
     choose_dataset,
     parse_extras,
+    with_validity,
 )
 from oaccdepth.readers.grid import ViewGrid
 from oaccdepth.readers.values import as_map
@@ -138,7 +138,9 @@ def _open_archive(path: Path, options: ReadOptions) -> ViewGrid:
     reason = f"NumPy archive with {dataset.name} ({axes})"
     grid = array_grid(opened, dataset.shape, axes, options, str(path), reason)
     if "valid" in found:
-        grid = _with_validity(grid, _load_member(path, found["valid"]))
+        valid = _load_member(path, found["valid"])
+        _check_validity(valid, grid)
+        grid = with_validity(grid, lambda u, v: valid[u, v])
     if not is_ours:
         return grid
     camera, disparity_range = parse_extras(
@@ -158,17 +160,11 @@ def _open_archive(path: Path, options: ReadOptions) -> ViewGrid:
     )
 
 
-def _with_validity(grid: ViewGrid, valid: Array) -> ViewGrid:
+def _check_validity(valid: Array, grid: ViewGrid) -> None:
     if valid.ndim not in (2, 4) or valid.shape[:2] != grid.shape:
         raise InvalidLightField(
             f"the mask has shape {valid.shape}, the grid {grid.shape}. Export them again."
         )
-
-    def load(u: int, v: int) -> Array | None:
-        view = grid.load(u, v)
-        return None if view is None else add_alpha(view, np.asarray(valid[u, v]))
-
-    return replace(grid, load=load, pieces=None, sample=None, has_validity=True)
 
 
 def read_members(path: Path, names: Sequence[str]) -> list[Array]:

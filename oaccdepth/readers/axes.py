@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -98,15 +99,8 @@ def _fits(axes: str, shape: tuple[int, ...]) -> bool:
 
 def loaded_once(load: Callable[[], Array]) -> Open:
     """Open an array that can only be read whole: at first use, and then kept."""
-    kept: list[Array] = []
-
-    @contextmanager
-    def opened() -> Iterator[Any]:
-        if not kept:
-            kept.append(load())
-        yield kept[0]
-
-    return opened
+    kept = cache(load)
+    return lambda: nullcontext(kept())
 
 
 def array_grid(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from oaccdepth.files.fields import BadField, as_camera, as_range
 from oaccdepth.files.limits import check_array
 from oaccdepth.lightfield import Array, Camera
 from oaccdepth.options import Range, ReadOptions
+from oaccdepth.readers.grid import ViewGrid
 
 PREFERRED = ("LF", "LF/LF", "lightField", "lightfield", "lf", "image", "views")
 OUR_AXES = "uvhwc"  # of the files that we write
@@ -77,7 +79,17 @@ def parse_extras(
         ) from error
 
 
-def add_alpha(view: Array, valid: Array) -> Array:
+def with_validity(grid: ViewGrid, valid_of: Callable[[int, int], Any]) -> ViewGrid:
+    """Add a stored validity to each view as its alpha."""
+
+    def load(u: int, v: int) -> Array | None:
+        view = grid.load(u, v)
+        return None if view is None else _add_alpha(view, np.asarray(valid_of(u, v)))
+
+    return replace(grid, load=load, pieces=None, sample=None, has_validity=True)
+
+
+def _add_alpha(view: Array, valid: Array) -> Array:
     """Append a validity, one value or (h, w), to a view (h, w, c) as alpha: 1 or 0."""
     alpha = np.empty((*view.shape[:2], 1), dtype=view.dtype)
     try:

@@ -20,10 +20,10 @@ from oaccdepth.readers.axes import array_grid, choose_axes
 from oaccdepth.readers.containers import (
     OUR_AXES,
     Dataset,
-    add_alpha,
     check_storage,
     choose_dataset,
     parse_extras,
+    with_validity,
 )
 from oaccdepth.readers.grid import Arrangement, ViewGrid
 from oaccdepth.readers.hdf5_file import dataset_opener, is_hdf5, list_datasets, open_file
@@ -114,7 +114,7 @@ def _our_grid(
     )
     if "valid" in datasets:
         check_storage(path, datasets["valid"])
-        grid = _with_validity(path, grid)
+        grid = with_validity(grid, _validity_reader(path))
     return replace(
         grid,
         orientation="certain",
@@ -124,16 +124,12 @@ def _our_grid(
     )
 
 
-def _with_validity(path: Path, grid: ViewGrid) -> ViewGrid:
-    """Add the stored validity (u, v) or (u, v, h, w) to each view as its alpha."""
-    open_valid = dataset_opener(path, "valid")
+def _validity_reader(path: Path) -> Callable[[int, int], Any]:
+    def read(u: int, v: int) -> Any:
+        with open_file(path) as file:
+            return file["valid"][u, v]
 
-    def load(u: int, v: int) -> Array | None:
-        view = grid.load(u, v)
-        with open_valid() as array:
-            return None if view is None else add_alpha(view, np.asarray(array[u, v]))
-
-    return replace(grid, load=load, pieces=None, sample=None, has_validity=True)
+    return read
 
 
 def _map_reader(path: Path, dataset: Dataset) -> Callable[[], FloatArray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import cv2
@@ -45,7 +45,7 @@ def open_picture(
 ) -> ViewGrid:
     """Open a picture whose layout and grid may be known from its name."""
     header = decoding.read_header(path)
-    load_picture = _loaded_once(path)
+    load_picture = cache(partial(decoding.decode, path, MOST_PICTURE_PIXELS))
     if header.description:
         return _our_grid(path, header, load_picture)
     shape = options.views or shape or _infer_shape(path, load_picture)
@@ -63,17 +63,6 @@ def open_picture(
         vignetted=layout == "lenslet" and all(10 <= size <= 15 for size in shape),
         may_be_linear=layout == "lenslet",
     )
-
-
-def _loaded_once(path: Path) -> Callable[[], Array]:
-    kept: list[Array] = []
-
-    def load() -> Array:
-        if not kept:
-            kept.append(decoding.decode(path, MOST_PICTURE_PIXELS))
-        return kept[0]
-
-    return load
 
 
 def _cut(

@@ -7,26 +7,20 @@ from dataclasses import replace
 
 from oaccdepth.errors import InvalidOption
 from oaccdepth.lightfield import Camera
-from oaccdepth.options import ReadOptions
+from oaccdepth.options import ReadOptions, declarations
 from oaccdepth.readers.cutting import Cut
 
 EQUIVALENT_MM = 36.0  # a focal length in pixels is told as that of a full-frame camera
-OPTIONS = {
-    "baseline_mm": "--baseline-mm",
-    "focal_px": "--focal-px",
-    "focal_mm": "--focal-mm",
-    "sensor_mm": "--sensor-mm",
-    "focus_distance_mm": "--focus-distance-mm",
-}
+NAMES = ("baseline_mm", "focal_px", "focal_mm", "sensor_mm", "focus_distance_mm")
 
 
 def choose_camera(known: Camera | None, options: ReadOptions, larger_side_px: int) -> Camera | None:
     """Give the camera of the files, with what the user says in its place."""
-    given = {name: value for name in OPTIONS if (value := getattr(options, name)) is not None}
+    given = {name: value for name in NAMES if (value := getattr(options, name)) is not None}
     if not given:
         return known
     _check_values(given)
-    first = next(f"{OPTIONS[name]} {value:g}" for name, value in given.items())
+    first = next(f"{_flag(name)} {value:g}" for name, value in given.items())
     baseline = given.get("baseline_mm", known.baseline_mm if known else None)
     if baseline is None:
         raise InvalidOption(
@@ -43,12 +37,16 @@ def choose_camera(known: Camera | None, options: ReadOptions, larger_side_px: in
     return Camera(baseline, focal, sensor, focus)
 
 
+def _flag(name: str) -> str:
+    return declarations(ReadOptions)[name][0]
+
+
 def _check_values(given: dict[str, float]) -> None:
     for name, value in given.items():
         is_focus = name == "focus_distance_mm"  # 0: the cameras are parallel
         if not (math.isfinite(value) and (value > 0 or (is_focus and value == 0))):
             expected = "0 or more" if is_focus else "more than 0"
-            raise InvalidOption(f"{OPTIONS[name]} {value:g}: expected {expected}.")
+            raise InvalidOption(f"{_flag(name)} {value:g}: expected {expected}.")
     if "focal_px" in given and "focal_mm" in given:
         raise InvalidOption(
             f"--focal-px {given['focal_px']:g}: the focal length is also given by "

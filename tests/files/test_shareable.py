@@ -21,6 +21,10 @@ from oaccdepth.files.shareable import shareable
             "9 / 3 of 1/2, and/or f/2.0, training/boxes",
         ),
         ("https://example.org/a", "https://example.org/a"),
+        ("file:///home/ada/x", "x"),
+        (r"\\server\share\z", "z"),
+        ("('/tmp/a/b.png')", "('b.png')"),
+        ("</script>", "</script>"),
     ],
 )
 def test_of_a_path_the_name_stays(text, shared):

@@ -18,6 +18,7 @@ import numpy as np
 from oaccdepth.files.atomic import write_bytes
 from oaccdepth.files.fields import as_numbers
 from oaccdepth.lightfield import FloatArray
+from oaccdepth.looking.viewer.pack import encode_jpeg
 from oaccdepth.looking.viewer.page import fill, policy, read_blocks
 from oaccdepth.readers.decoding import decode_jpeg
 from oaccdepth.writers.pictures import Picture, choose_range, colourise
@@ -133,8 +134,5 @@ def _shrunk(picture: Picture) -> Picture:
 
 
 def _data_url(picture: Picture) -> str:
-    ok, data = cv2.imencode(
-        ".jpg", np.ascontiguousarray(picture[..., ::-1]), [cv2.IMWRITE_JPEG_QUALITY, QUALITY]
-    )
-    assert ok, "OpenCV encodes any uint8 picture"
-    return f"data:image/jpeg;base64,{base64.b64encode(data.tobytes()).decode('ascii')}"
+    data = encode_jpeg(picture, QUALITY)
+    return f"data:image/jpeg;base64,{base64.b64encode(data).decode('ascii')}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from oaccdepth.disparity import DisparityMap
 from oaccdepth.errors import InvalidOption
 from oaccdepth.files.atomic import check_file, write_bytes
+from oaccdepth.files.shareable import shareable
 from oaccdepth.lightfield import Camera, FloatArray, LightField
 from oaccdepth.looking.viewer.colours import tables
 from oaccdepth.looking.viewer.pack import Payload, pack_bytes, pack_result, pack_views
@@ -20,12 +20,6 @@ from oaccdepth.looking.viewer.page import assemble, overhead
 logger = logging.getLogger(__name__)
 
 PAGE_BYTES = 11_800_000  # the views are made to fit
-
-# An absolute path: a root, at least one folder, a last name (which is kept).
-_PATH = re.compile(
-    r"(?:file://)?(?:\b[A-Za-z]:[\\/]|\\\\|(?<![\w.)\]}<>/])~?/|(?<=file://)/)"
-    r"(?:[^\\/\s:'\"<>]+[\\/])+([^\\/\s:'\"<>]*)"
-)
 
 
 def write_viewer(
@@ -84,10 +78,10 @@ def _check_sizes(
             )
 
 
-def _scene_name(light_field: LightField | None, result: DisparityMap) -> str:
+def _scene_name(light_field: LightField | None, result: DisparityMap) -> Any:
     source = light_field.source if light_field is not None else ""
     name = source or str(result.made_with.input.get("source") or "")
-    return without_paths(name) or "light field"
+    return shareable(name) or "light field"
 
 
 def _facts(light_field: LightField | None, result: DisparityMap) -> dict[str, Any]:
@@ -101,14 +95,13 @@ def _facts(light_field: LightField | None, result: DisparityMap) -> dict[str, An
         "searched": list(made.disparity_range) if made.disparity_range else None,
         "made": {
             "version": made.version,
-            "weights": without_paths(made.weights),
+            "weights": shareable(made.weights),
             "device": made.device,
             "seconds": {stage: round(float(took), 3) for stage, took in made.seconds.items()},
         },
-        "remarks": [
-            without_paths(note)
-            for note in dict.fromkeys([*(light_field.notes if light_field else ()), *made.notes])
-        ],
+        "remarks": shareable(
+            list(dict.fromkeys([*(light_field.notes if light_field else ()), *made.notes]))
+        ),
     }
 
 
@@ -121,8 +114,3 @@ def _camera(camera: Camera | None) -> dict[str, float] | None:
         "sensor": camera.sensor_mm,
         "focus": camera.focus_mm,
     }
-
-
-def without_paths(text: str) -> str:
-    """The text with every absolute path cut down to its last name."""
-    return _PATH.sub(lambda match: match[1], text)

@@ -76,11 +76,11 @@ def _pack_masks(payload: Payload, masks: FloatArray) -> None:
     places = list(np.ndindex(rows, columns))
     for step, quality in MASK_TRIALS:
         pictures = [_smaller(_quantised(masks[place], 255)[..., None], step) for place in places]
-        trial = [_jpeg(picture, quality) for picture in pictures[:: max(1, len(places) // 6)]]
+        trial = [encode_jpeg(picture, quality) for picture in pictures[:: max(1, len(places) // 6)]]
         if sum(map(len, trial)) / len(trial) * len(places) <= MAX_MASKS_BYTES:
             break
     for (u, v), picture in zip(places, pictures, strict=True):
-        payload.blocks[f"mask-{u}-{v}"] = _jpeg(picture, quality)
+        payload.blocks[f"mask-{u}-{v}"] = encode_jpeg(picture, quality)
     height, width = pictures[0].shape[:2]
     payload.meta["masks"] = {"size": [width, height], "grid": [rows, columns]}
     payload.notes.append(
@@ -115,7 +115,7 @@ def pack_views(payload: Payload, light_field: LightField, budget_bytes: int) -> 
     height, width = light_field.resolution
     missing = set(light_field.missing_views)
     places = [(u, v) for u in range(rows) for v in range(columns) if (u, v) not in missing]
-    payload.blocks["centre"] = _jpeg(_as_bytes(light_field.centre), CENTRE_QUALITY)
+    payload.blocks["centre"] = encode_jpeg(_as_bytes(light_field.centre), CENTRE_QUALITY)
     budget = max(MIN_VIEWS_BYTES, budget_bytes) * 3 // 4 - len(payload.blocks["centre"])
     step = _scale_for(len(places) * height * width, MAX_VIEW_PIXELS)
     pictures, quality = _encode_views(light_field, places, step, budget)
@@ -148,10 +148,10 @@ def _encode_views(
     for quality in VIEW_QUALITIES:
         # A few views tell the size of all within a few per cent; whole trials cost seconds.
         trial = pictures[:: max(1, len(pictures) // 4)]
-        mean = sum(len(_jpeg(picture, quality)) for picture in trial) / len(trial)
+        mean = sum(len(encode_jpeg(picture, quality)) for picture in trial) / len(trial)
         if mean * len(pictures) * 1.03 <= budget:
             break
-    return [_jpeg(picture, quality) for picture in pictures], quality
+    return [encode_jpeg(picture, quality) for picture in pictures], quality
 
 
 def _smaller(picture: Picture, step: int) -> Picture:
@@ -171,7 +171,7 @@ def _as_bytes(picture: Array) -> Picture:
     return _quantised(as_float(picture), 255)
 
 
-def _jpeg(picture: Picture, quality: int) -> bytes:
+def encode_jpeg(picture: Picture, quality: int) -> bytes:
     """(h, w, 1 or 3) uint8 as JPEG."""
     ordered = picture[..., ::-1] if picture.shape[2] == 3 else picture  # OpenCV wants BGR
     ok, data = cv2.imencode(
