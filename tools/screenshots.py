@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from oaccdepth import readers
 from oaccdepth.looking import figures
-from oaccdepth.looking.drawing import rasterise
+from oaccdepth.writers.drawing import rasterise
 from oaccdepth.writers.pictures import Picture
 from oaccdepth.writers.results import VIEWER_FILE, read_result
 

@@ -8,15 +8,12 @@ import numpy as np
 
 from oaccdepth.evaluation import metrics
 from oaccdepth.lightfield import FloatArray
-from oaccdepth.writers.pictures import NOT_KNOWN, Picture, write_png
+from oaccdepth.writers.pictures import NOT_KNOWN, Picture, colour_difference, write_png
 
 LARGEST = 0.2  # px: error of the full colour, as in the benchmark's own pictures
 THRESHOLD = 0.07  # px, of BadPix
 
-TOO_NEAR = np.array([178, 24, 43])  # red
-TOO_FAR = np.array([33, 102, 172])  # blue: told from red by colour-blind readers, too
-RIGHT = np.array([247, 247, 247])
-BAD = (178, 24, 43)
+BAD = (178, 24, 43)  # red, told from grey by colour-blind readers, too
 GOOD = (229, 229, 229)
 
 
@@ -36,13 +33,8 @@ def draw_error(prediction: FloatArray, truth: FloatArray) -> Picture:
 
     (h, w, 3) RGB; grey where the ground truth is not known, black where the prediction is not.
     """
-    error = metrics.signed_error(prediction, truth)
-    known = np.isfinite(truth)
-    share = np.clip(np.where(known, error, 0) / LARGEST, -1, 1)[:, :, None]  # (h, w, 1)
-    colour = np.where(share > 0, TOO_NEAR, TOO_FAR)
-    picture: Picture = np.rint(RIGHT + np.abs(share) * (colour - RIGHT)).astype(np.uint8)
-    picture[~np.isfinite(prediction)] = 0
-    picture[~known] = NOT_KNOWN
+    picture = colour_difference(metrics.signed_error(prediction, truth), LARGEST)
+    picture[np.isfinite(truth) & ~np.isfinite(prediction)] = 0
     return picture
 
 

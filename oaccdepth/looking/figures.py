@@ -17,16 +17,17 @@ from oaccdepth.disparity import DisparityMap
 from oaccdepth.errors import InvalidOption, one_of
 from oaccdepth.files.atomic import replacing, write_bytes
 from oaccdepth.lightfield import FloatArray, LightField, as_float
-from oaccdepth.looking.drawing import DPI, Bar, Drawing, Line, Photo, Text, as_pdf, rasterise
-from oaccdepth.looking.viewer.colours import colour_difference
 from oaccdepth.options import COLORMAPS, Range
+from oaccdepth.writers.drawing import DPI, Drawing, Photo, Text, as_pdf, draw_bar, rasterise
 from oaccdepth.writers.pictures import (
     Picture,
     as_bytes,
     as_rgb,
     choose_range,
-    choose_ticks,
+    colour_difference,
     colourise,
+    colours_of,
+    difference_colours,
 )
 
 FIGURE_ENDINGS = (".png", ".pdf")
@@ -41,7 +42,7 @@ class Panel:
     title: str
     picture: Picture  # (h, w, 3)
     value_range: Range | None = None
-    colour: Callable[[FloatArray], Picture] | None = None  # values -> colours of the bar
+    colours: Picture | None = None  # of the bar, (n, 3), from low to high
     unit: str = ""
 
 
@@ -63,10 +64,7 @@ class Material:
 
 
 def _values_panel(title: str, values: FloatArray, limits: Range, colormap: str, unit: str) -> Panel:
-    def colour(part: FloatArray) -> Picture:
-        return colourise(part, limits, colormap)
-
-    return Panel(title, colour(values), limits, colour, unit)
+    return Panel(title, colourise(values, limits, colormap), limits, colours_of(colormap), unit)
 
 
 def _view(material: Material) -> list[Panel]:
@@ -107,12 +105,8 @@ def _error(material: Material) -> list[Panel]:
     if material.truth is None:
         return []
     largest = material.error_range
-
-    def colour(part: FloatArray) -> Picture:
-        return colour_difference(part, largest)
-
-    picture = colour(material.result.disparity - material.truth)
-    return [Panel("Error", picture, (-largest, largest), colour, "px")]
+    picture = colour_difference(material.result.disparity - material.truth, largest)
+    return [Panel("Error", picture, (-largest, largest), difference_colours(), "px")]
 
 
 def _passes(material: Material) -> list[Panel]:
@@ -199,26 +193,9 @@ def _draw_panel(
     height = _picture_height(panel, side)
     page.parts.append(Text(left, top, letters, panel.title))
     page.parts.append(Photo(left, top + head, side, height, panel.picture))
-    if panel.value_range and panel.colour:
-        _draw_bar(page, panel, (left + side + letters // 2, top + head), height, letters)
-
-
-def _draw_bar(
-    page: Drawing, panel: Panel, corner: tuple[int, int], height: int, letters: int
-) -> None:
-    assert panel.value_range and panel.colour
-    left, top = corner
-    low, high = panel.value_range
-    ramp = np.linspace(high, low, 256, dtype=np.float32)[:, None]  # large values at the top
-    page.parts.append(Bar(left, top, letters, height, panel.colour(ramp)[:, 0]))
-    small = round(0.85 * letters)
-    for value, label in choose_ticks(panel.value_range, max(2, min(8, height // (3 * letters)))):
-        y = top + round((high - value) / (high - low) * (height - 1))
-        y = min(max(y, top + letters // 2), top + height - letters // 2)
-        page.parts.append(Line(left + letters, left + letters + letters // 4, y))
-        page.parts.append(Text(left + 1.45 * letters, y, small, label, is_middle=True))
-    if panel.unit:
-        page.parts.append(Text(left, top - 1.1 * letters, small, panel.unit))
+    if panel.value_range and panel.colours is not None:
+        place = left + side + letters // 2, top + head
+        draw_bar(page, place, height, letters, panel.colours, panel.value_range, panel.unit)
 
 
 def write_figure(path: Path, figure: Drawing) -> None:

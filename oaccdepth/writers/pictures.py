@@ -1,4 +1,4 @@
-"""Arrays -> pictures to look at: colours, a colour bar with numbers, contact sheets, PNG files."""
+"""Arrays -> pictures to look at: colours, contact sheets, PNG files."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from oaccdepth.options import COLORMAPS, Range
 Picture = NDArray[np.uint8]  # (h, w, 3) RGB, or (h, w) grey
 
 NOT_KNOWN = (128, 128, 128)  # colour of a value that is not finite
-PAPER, INK = 255, 40  # grey of the colour bar's ground and of its numbers
+PAPER = 255  # grey between the pictures of a contact sheet
 MAX_SHEET_PX = 4096
+# From too far (blue) over equal (almost white) to too near (red); darker towards the ends.
+DIFFERENCE = ("#0b3c8c", "#3b7dd8", "#9ec9f2", "#f7f5f2", "#f6b394", "#d8523f", "#8a1020")
 
 
 def choose_range(values: FloatArray) -> Range:
@@ -40,9 +42,25 @@ def colourise(
     low, high = value_range or choose_range(values)
     finite = np.isfinite(values)
     scaled = np.where(finite, (np.where(finite, values, low) - low) / (high - low), 0.0)
-    picture = _colours(colormap)[as_bytes(scaled)]
+    picture = colours_of(colormap)[as_bytes(scaled)]
     picture[~finite] = NOT_KNOWN
     return picture
+
+
+def colour_difference(values: FloatArray, largest: float) -> Picture:
+    """Signed values as (h, w, 3) RGB: blue below zero, red above, the ends at -/+ `largest`."""
+    shares = np.clip(np.nan_to_num(values), -largest, largest) / largest
+    picture: Picture = difference_colours()[np.rint((shares + 1) * 127.5).astype(np.uint8)]
+    picture[~np.isfinite(values)] = NOT_KNOWN
+    return picture
+
+
+def difference_colours() -> Picture:
+    """The 256 colours for differences, (256, 3) RGB."""
+    anchors = np.array([list(bytes.fromhex(colour[1:])) for colour in DIFFERENCE], dtype=float)
+    places = np.linspace(0, len(anchors) - 1, 256)
+    channels = [np.interp(places, range(len(anchors)), anchors[:, c]) for c in range(3)]
+    return np.asarray(np.rint(np.stack(channels, axis=1)), dtype=np.uint8)
 
 
 def as_bytes(values: Array) -> Picture:
@@ -55,28 +73,6 @@ def as_rgb(picture: Array) -> Picture:
     """(h, w, 1 or 3) in any form that a light field holds, as (h, w, 3) uint8."""
     values = as_bytes(as_float(picture))
     return np.repeat(values, 3, axis=2) if values.shape[2] == 1 else values
-
-
-def with_colour_bar(
-    picture: Picture, value_range: Range, colormap: str = COLORMAPS[0], unit: str = "px"
-) -> Picture:
-    """Put a colour bar with numbers to the right of an RGB picture."""
-    height = max(picture.shape[0], 96)  # below that the numbers would not fit
-    scale = max(0.4, height / 1200)  # of the letters
-    line = round(30 * scale)  # px: a line of text and its space
-    bar = _bar(height - 2 * line, line, colormap)
-    panel = np.full((height, round(6.2 * line), 3), PAPER, np.uint8)
-    left = line // 2
-    panel[line : line + bar.shape[0], left : left + line] = bar
-    for value, label in choose_ticks(value_range, min(10, bar.shape[0] // (2 * line))):
-        part = (value_range[1] - value) / (value_range[1] - value_range[0])
-        y = line + round(part * (bar.shape[0] - 1))
-        cv2.line(panel, (left + line, y), (left + line + line // 4, y), (INK,) * 3)
-        _write_text(panel, label, (left + line + line // 2, y + line // 3), scale)
-    _write_text(panel, unit, (left, height - line // 4), scale)
-    padded = np.full((height, picture.shape[1], 3), PAPER, np.uint8)
-    padded[: picture.shape[0]] = picture
-    return np.concatenate([padded, panel], axis=1)
 
 
 def contact_sheet(
@@ -111,18 +107,13 @@ def write_png(path: Path, picture: Array) -> None:
     write_bytes(path, data.tobytes())
 
 
-def _colours(colormap: str) -> Picture:
+def colours_of(colormap: str) -> Picture:
     """Look up the 256 colours of a map, (256, 3) RGB."""
     shades = np.arange(256, dtype=np.uint8)
     if colormap == "gray":
         return np.stack([shades] * 3, axis=1)
     code = getattr(cv2, f"COLORMAP_{colormap.upper()}")
     return np.asarray(cv2.applyColorMap(shades[:, None], code)[:, 0, ::-1], np.uint8)
-
-
-def _bar(height: int, width: int, colormap: str) -> Picture:
-    shades = np.linspace(255, 0, height).round().astype(int)  # large values at the top
-    return np.repeat(_colours(colormap)[shades][:, None], width, axis=1)
 
 
 def choose_ticks(value_range: Range, max_number: int) -> list[tuple[float, str]]:
@@ -135,9 +126,3 @@ def choose_ticks(value_range: Range, max_number: int) -> list[tuple[float, str]]
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     # Adding zero turns -0.0 into 0.0.
     return [(n * step, f"{n * step + 0.0:.{decimals}f}") for n in range(first, last + 1)]
-
-
-def _write_text(picture: Picture, text: str, place: tuple[int, int], scale: float) -> None:
-    thickness = max(1, round(1.5 * scale))
-    font = cv2.FONT_HERSHEY_SIMPLEX
-    cv2.putText(picture, text, place, font, scale, (INK,) * 3, thickness, cv2.LINE_AA)

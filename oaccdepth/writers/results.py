@@ -24,11 +24,11 @@ from oaccdepth.files.shareable import shareable
 from oaccdepth.lightfield import Camera, FloatArray
 from oaccdepth.options import WriteOptions
 from oaccdepth.readers.decoding import decode, read_header
+from oaccdepth.writers.drawing import with_colour_bar
 from oaccdepth.writers.pictures import (
     as_bytes,
     choose_range,
     colourise,
-    with_colour_bar,
     write_png,
 )
 from oaccdepth.writers.point_cloud import write_ply

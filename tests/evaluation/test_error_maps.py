@@ -4,7 +4,7 @@ import numpy as np
 
 from oaccdepth.evaluation import error_maps
 from oaccdepth.readers.decoding import decode
-from oaccdepth.writers.pictures import NOT_KNOWN
+from oaccdepth.writers.pictures import NOT_KNOWN, colour_difference
 
 TRUTH = np.array([[0, 0, 0, 0, np.nan]], dtype=np.float32)
 PREDICTION = np.array([[0.0, 5.0, -0.1, np.nan, 0.0]], dtype=np.float32)
@@ -12,9 +12,9 @@ PREDICTION = np.array([[0.0, 5.0, -0.1, np.nan, 0.0]], dtype=np.float32)
 
 def test_signed_error():
     picture = error_maps.draw_error(PREDICTION, TRUTH)[0].tolist()
-    assert picture[0] == [247, 247, 247]  # right
-    assert picture[1] == [178, 24, 43]  # far too near: red
-    assert picture[2] == [140, 174, 210]  # half of 0.2 px too far: half way to blue
+    assert picture[0] == [247, 244, 241]  # right: almost white
+    assert picture[1] == [138, 16, 32]  # far too near: red
+    assert picture[2] == colour_difference(np.float32([[-0.5]]), 1.0)[0, 0].tolist()  # half as far
     assert picture[3] == [0, 0, 0]  # no prediction
     assert picture[4] == list(NOT_KNOWN)  # no ground truth
 

@@ -12,7 +12,7 @@ from oaccdepth.disparity import DisparityMap, Pass
 from oaccdepth.errors import InvalidOption
 from oaccdepth.lightfield import LightField
 from oaccdepth.looking import figures
-from oaccdepth.looking.drawing import rasterise
+from oaccdepth.writers.drawing import rasterise
 from oaccdepth.writers.pictures import as_bytes, choose_range, colourise
 
 
@@ -98,9 +98,7 @@ def test_colour_bar_runs_from_high_to_low(material):
     panel = figures.make_panels(material, ["disparity"])[0]
     page = rasterise(figures.compose([panel], side=256))
     bar = page[16 + 19 : 16 + 19 + 192, 16 + 256 + 8]  # a column through its middle
-    top, bottom = (
-        panel.colour(np.array([[value]], np.float32))[0, 0] for value in reversed(panel.value_range)
-    )
+    bottom, top = panel.colours[[0, -1]]
     assert bar[0].tolist() == top.tolist() and bar[-1].tolist() == bottom.tolist()
 
 

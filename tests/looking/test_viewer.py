@@ -17,7 +17,6 @@ from oaccdepth.disparity import DisparityMap, Pass, Provenance
 from oaccdepth.errors import InvalidOption
 from oaccdepth.lightfield import LightField
 from oaccdepth.looking.viewer import pack, page, write_viewer
-from oaccdepth.looking.viewer.colours import colour_difference, tables
 
 
 @pytest.fixture
@@ -216,10 +215,3 @@ def test_scripts_become_one_module():
     assert not re.search(r"^\s*(?:import|export)\b", script, re.MULTILINE)
     names = re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", script, re.MULTILINE)
     assert len(names) == len(set(names)), "one name for two things of two files"
-
-
-def test_difference_colours_are_blue_white_red():
-    colours = colour_difference(np.array([[-1.0, 0.0, 1.0, np.nan]], dtype=np.float32), 0.5)
-    assert colours[0].tolist() == [[11, 60, 140], [247, 244, 241], [138, 16, 32], [128, 128, 128]]
-    names, values = tables()
-    assert names[-1] == "difference" and values.shape == (len(names), 256, 3)

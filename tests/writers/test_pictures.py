@@ -3,14 +3,15 @@ import numpy as np
 import pytest
 
 from oaccdepth.options import COLORMAPS
+from oaccdepth.writers.drawing import with_colour_bar
 from oaccdepth.writers.pictures import (
     NOT_KNOWN,
     as_bytes,
     choose_range,
     choose_ticks,
+    colour_difference,
     colourise,
     contact_sheet,
-    with_colour_bar,
     write_png,
 )
 
@@ -47,6 +48,11 @@ def test_every_colour_map_exists_and_gets_brighter(name):
     assert len(np.unique(picture[0], axis=0)) == 11
     if name != "turbo":  # a rainbow: not for brightness
         assert picture[0, -1].sum() > picture[0, 0].sum()
+
+
+def test_difference_colours_are_blue_white_red():
+    colours = colour_difference(np.array([[-1.0, 0.0, 1.0, np.nan]], dtype=np.float32), 0.5)
+    assert colours[0].tolist() == [[11, 60, 140], [247, 244, 241], [138, 16, 32], [128, 128, 128]]
 
 
 def test_the_range_ignores_a_few_outliers():

@@ -13,9 +13,10 @@ from oaccdepth.errors import InvalidOption
 from oaccdepth.files.atomic import check_file, write_bytes
 from oaccdepth.files.shareable import shareable
 from oaccdepth.lightfield import Camera, FloatArray, LightField
-from oaccdepth.looking.viewer.colours import tables
 from oaccdepth.looking.viewer.pack import Payload, pack_bytes, pack_result, pack_views
 from oaccdepth.looking.viewer.page import assemble, overhead
+from oaccdepth.options import COLORMAPS
+from oaccdepth.writers.pictures import colours_of, difference_colours
 
 logger = logging.getLogger(__name__)
 
@@ -44,13 +45,18 @@ def write_viewer(
         result = result.per_step(step, light_field.camera)
         truth = None if truth is None else truth * np.float32(step)
         payload.notes.append(f"Disparities here are per {step:g} steps: between the views used.")
-    names, colours = tables()
-    payload.blocks["colours"] = pack_bytes(colours)
+    tables = [*map(colours_of, COLORMAPS), difference_colours()]
+    payload.blocks["colours"] = pack_bytes(np.stack(tables))  # (n, 256, 3)
     pack_result(payload, result, truth)
     if light_field is not None:
         pack_views(payload, light_field, PAGE_BYTES - overhead() - payload.size - 20_000)
     scene = _scene_name(light_field, result)
-    meta = {**payload.meta, "scene": scene, "colours": names, "notes": payload.notes}
+    meta = {
+        **payload.meta,
+        "scene": scene,
+        "colours": [*COLORMAPS, "difference"],
+        "notes": payload.notes,
+    }
     meta |= _facts(light_field, result)
     text = assemble(meta, payload.blocks, f"{scene} · oaccdepth")
     write_bytes(

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import pytest
 
-from oaccdepth.looking.drawing import Bar, Drawing, Line, Photo, Text, as_pdf, rasterise
+from oaccdepth.writers.drawing import Bar, Drawing, Line, Photo, Text, as_pdf, rasterise
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,8 @@ import cv2
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from oaccdepth.writers.pictures import Picture
+from oaccdepth.options import Range
+from oaccdepth.writers.pictures import Picture, choose_ticks, colours_of
 
 PAPER, INK = (255, 255, 255), (30, 36, 42)
 DPI = 300
@@ -75,6 +76,42 @@ class Drawing:
     width: int
     height: int
     parts: list[Photo | Bar | Text | Line] = field(default_factory=list)
+
+
+def draw_bar(
+    page: Drawing,
+    corner: tuple[int, int],
+    height: int,
+    letters: int,
+    colours: Picture,
+    value_range: Range,
+    unit: str,
+) -> None:
+    """Draw a colour bar, as wide as its letters are high, with numbers and its unit above it.
+
+    `colours` (n, 3) run from the lowest value to the highest, which is at the top.
+    """
+    left, top = corner
+    low, high = value_range
+    page.parts.append(Bar(left, top, letters, height, colours[::-1]))
+    small = round(0.85 * letters)
+    for value, label in choose_ticks(value_range, max(3, min(8, height // (3 * letters)))):
+        y = top + round((high - value) / (high - low) * (height - 1))
+        y = min(max(y, top + letters // 2), top + height - letters // 2)
+        page.parts.append(Line(left + letters, left + letters + letters // 4, y))
+        page.parts.append(Text(left + 1.45 * letters, y, small, label, is_middle=True))
+    page.parts.append(Text(left, top - 1.1 * letters, small, unit))
+
+
+def with_colour_bar(picture: Picture, value_range: Range, colormap: str) -> Picture:
+    """Put a colour bar to the right of an RGB picture of disparities."""
+    height, width = picture.shape[:2]
+    tall = max(height, 96)  # below that the numbers would not fit
+    letters = max(11, tall // 30)
+    page = Drawing(width + 6 * letters, tall, [Photo(0, 0, width, height, picture)])
+    corner = width + letters, 2 * letters
+    draw_bar(page, corner, tall - 3 * letters, letters, colours_of(colormap), value_range, "px")
+    return rasterise(page)
 
 
 def rasterise(drawing: Drawing) -> Picture:
