@@ -20,12 +20,12 @@ def settings(**changed):
 
 
 def test_the_command():
-    command = [sys.executable, str(TOOLS / "fuzz.py"), "--cases", "30", "--seed", "5"]
+    command = [sys.executable, str(TOOLS / "fuzz.py"), "--cases", "400", "--seed", "5"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     first, *_, last = answer.stdout.splitlines()
     assert first == "seed 5"
-    assert last.startswith("seed 5: 30 cases, 0 not clean; readings: ")
+    assert last.startswith("seed 5: 400 cases, 0 not clean; readings: ")
 
 
 def grow():
