@@ -5,14 +5,17 @@ import logging
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
 import numpy as np
 
+from oaccdepth.batch import find_jobs, run_jobs
 from oaccdepth.disparity import DisparityMap, Provenance
 from oaccdepth.errors import InvalidCheckpoint
 from oaccdepth.files.pfm import write_pfm
+from oaccdepth.options import BatchOptions
 
 SIZE = 32
 MEASURED = ("seconds", "peak_memory_bytes")
@@ -110,3 +113,9 @@ def contents(folder: Path) -> dict[str, object]:
 
 def statuses(summary):
     return {record.scene: record.status for record in summary.records}
+
+
+def run(root, settings, options=BatchOptions(), **watching):
+    """Find and run; report and on_record as in `run_jobs`."""
+    jobs = find_jobs(root, settings.output, options)
+    return run_jobs(jobs, replace(settings, redo=options.redo), options, **watching)

@@ -31,6 +31,10 @@ from oaccdepth.options import (
             "--colormap parula: expected viridis, cividis, magma, inferno, plasma, turbo or gray.",
         ),
         (lambda: EstimateOptions(tile=8), "--tile 8: expected 16 or more."),
+        (
+            lambda: EstimateOptions(precision="fp8"),
+            "--precision fp8: expected auto, fp32, fp16 or bf16.",
+        ),
         (lambda: TrainOptions(more_share=1.5), "--more-share 1.5: expected 0 to 1."),
     ],
 )

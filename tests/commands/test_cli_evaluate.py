@@ -120,9 +120,3 @@ def test_usage_errors(files):
     )
     result = run(*files, "--json", "--csv")
     assert result.stderr == ("error: --json, --csv and --markdown: choose one of them.\n")
-
-
-def test_missing_file(files, tmp_path):
-    result = run(tmp_path / "nothing.pfm", files[1])
-    assert result.exit_code == 1
-    assert result.stderr == f"error: {tmp_path}/nothing.pfm: no such file. Give a PFM file.\n"

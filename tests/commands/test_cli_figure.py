@@ -70,11 +70,6 @@ def test_animation_without_views(run, result_folder, tmp_path):
             "--animate dance: no such animation. Use parallax or refocus.",
         ),
         (["-o", "a.png", "--error-range", "0"], "--error-range 0.0: expected more than 0 px."),
-        (["-o", "a.png", "--range", "2:1"], "--range 2:1: the ends are reversed. Use --range 1:2."),
-        (
-            ["-o", "a.png", "--colormap", "rainbow"],
-            "--colormap rainbow: expected viridis, cividis, magma, inferno, plasma, turbo or gray.",
-        ),
     ],
 )
 def test_bad_settings_are_refused_at_once(run, scene_folder, arguments, message):

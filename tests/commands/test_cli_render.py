@@ -64,8 +64,6 @@ def test_limits_of_the_disparities(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--grid", "nine"], "--grid nine: expected ROWSxCOLUMNS, such as 9x9."),
-        (["--scenes", "0"], "--scenes 0: expected 1 to 100000."),
         (["--samples", "9"], "--samples 9: expected 1 to 8."),
         (["--stress", "--objects", "x"],
          "--stress: these scenes have no objects. Leave out --objects."),

@@ -236,7 +236,7 @@ def test_a_device_that_is_not_there():
     there = "cpu" + "".join(f", cuda:{n}" for n in range(torch.cuda.device_count()))
     expected = f"--device cuda:99: not available. Use {there} or auto."
     assert str(caught.value) == expected
-    for name in ("gpu", "cpu:1", "cuda:x"):
+    for name in ("gpu", "cpu:1", "cuda:x", "tpu"):
         with pytest.raises(DeviceUnavailable):
             inference.choose_device(name)
 

@@ -1,0 +1,216 @@
+"""Which way the camera axes run: what is corrected, and what is said."""
+
+import logging
+
+import cv2
+import lightfield_files as files
+import numpy as np
+import pytest
+
+from oaccdepth import readers
+from oaccdepth.options import ReadOptions
+
+
+@pytest.fixture(scope="module")
+def rendered():
+    return files.render()
+
+
+@pytest.fixture(scope="module")
+def layered():
+    """Views (5, 5, 200, 240, 1) of opaque squares before a wall: enough occlusion to vote on."""
+    return squares_before_a_wall((200, 240), 5, -1, 2)
+
+
+def squares_before_a_wall(size, count, far, near):
+    rng = np.random.default_rng(3)
+    (height, width), border, middle = size, 20, count // 2
+    textures = [
+        cv2.GaussianBlur(rng.random((height + 2 * border, width + 2 * border)), (0, 0), 1.2)
+        for _ in range(9)
+    ]
+    views = np.empty((count, count, height, width, 1), dtype=np.uint8)
+    truth = np.full((height, width), far, dtype=np.float32)
+    for u, v in np.ndindex(count, count):
+        down, right = u - middle, v - middle
+        for layer, texture in enumerate(textures):
+            disparity = far if layer == 0 else near
+            picture = np.roll(texture, (-disparity * down, -disparity * right), (0, 1))
+            picture = np.clip((picture - 0.5) * 900 + 128, 0, 255)[border:-border, border:-border]
+            y, x = 25 + 90 * (layer % 2), 15 + 26 * layer
+            rows = slice(y - near * down, y + 60 - near * down)
+            columns = slice(x - near * right, x + 18 - near * right)
+            place = (slice(None), slice(None)) if layer == 0 else (rows, columns)
+            views[u, v][(*place, 0)] = picture[place]
+            if layer and (u, v) == (middle, middle):
+                truth[place] = near
+    return views, truth
+
+
+TEXTS = {
+    (True, False, False): "camera rows and columns are exchanged",
+    (False, True, False): "one camera axis runs backwards",
+    (False, False, True): "one camera axis runs backwards",
+    (True, False, True): "camera rows and columns are exchanged and one camera axis runs backwards",
+    (False, True, True): "both camera axes run backwards (far things hide near ones)",
+    (True, True, True): "camera rows and columns are exchanged and "
+    "both camera axes run backwards (far things hide near ones)",
+}
+
+
+def _way_out(options):
+    return (
+        f"If near and far come out exchanged, pass {options}; "
+        "if nothing was wrong, --no-check-orientation."
+    )
+
+
+# What is said where only one axis was wrong: what was done, and how to get the other one.
+WAYS_OUT = {
+    (False, True, False): ("corrected by reversing the camera rows", _way_out("--flip-v")),
+    (False, False, True): ("corrected by reversing the camera columns", _way_out("--flip-u")),
+    (True, False, True): (
+        "corrected by reversing the camera rows",
+        _way_out("--transpose --flip-v"),
+    ),
+}
+
+
+def arranged(views, transpose, flip_u, flip_v):
+    views = views.swapaxes(0, 1) if transpose else views
+    return views[:: -1 if flip_u else 1, :: -1 if flip_v else 1]
+
+
+@pytest.mark.parametrize("wrong", TEXTS)
+def test_wrong_axes_are_corrected_and_said(tmp_path, layered, wrong, caplog):
+    views, truth = layered
+    files.pairs(tmp_path / "a", arranged(views, *wrong), "cam_{}_{}.png")
+    with caplog.at_level(logging.WARNING):
+        found = readers.read(tmp_path / "a")
+    assert np.array_equal(found.views, views)
+    assert files.is_oriented(found.views, truth)
+    text = TEXTS[wrong]
+    done, way_out = WAYS_OUT.get(
+        wrong, ("corrected", "If that is wrong, pass --no-check-orientation.")
+    )
+    assert caplog.messages == [f"warning: {tmp_path}/a: {text}: {done}. {way_out}"]
+    assert found.notes == (f"{text[0].upper()}{text[1:]}: {done}.",)
+
+
+def test_names_that_usually_run_our_way_are_corrected_by_a_clear_vote(tmp_path, layered):
+    views, truth = layered
+    files.pairs(tmp_path / "a", views[::-1, ::-1], "view_{}_{}.png")
+    found = readers.read(tmp_path / "a")
+    assert files.is_oriented(found.views, truth)
+    assert found.notes == (
+        "Both camera axes run backwards (far things hide near ones): corrected.",
+    )
+
+
+@pytest.mark.parametrize("wrong", [wrong for wrong in TEXTS if wrong[1] != wrong[2]])
+def test_the_way_out_reverses_the_other_axis(tmp_path, layered, wrong):
+    """The same motion, near and far exchanged: what the warning offers where it was a guess."""
+    views, _ = layered
+    files.pairs(tmp_path / "a", arranged(views, *wrong), "cam_{}_{}.png")
+    _, way_out = WAYS_OUT[wrong]
+    options = {
+        name: f"--{name.replace('_', '-')}" in way_out for name in ("transpose", "flip_u", "flip_v")
+    }
+    found = readers.read(tmp_path / "a", ReadOptions(**options))
+    assert np.array_equal(found.views, views[::-1, ::-1])
+
+
+def test_right_axes_are_left_alone(tmp_path, layered, caplog):
+    files.pairs(tmp_path / "a", layered[0], "cam_{}_{}.png")
+    found = readers.read(tmp_path / "a")
+    assert np.array_equal(found.views, layered[0])
+    assert found.notes == ()
+    assert caplog.messages == []
+
+
+SIGN_IS_OPEN = (
+    "othing in the views tells whether near and far are exchanged. If they come out "
+    "exchanged, pass --flip-u --flip-v; if not, --no-check-orientation."
+)
+
+
+@pytest.mark.parametrize("name", ["cam_{}_{}.png", "view_{}_{}.png", "{}_{}.png"])
+def test_an_open_sign_is_said(tmp_path, rendered, caplog, name):
+    files.pairs(tmp_path / "a", rendered[0], name)  # nothing hides anything in it
+    found = readers.read(tmp_path / "a")
+    assert np.array_equal(found.views, rendered[0])
+    assert found.notes == (f"N{SIGN_IS_OPEN}",)
+    assert caplog.messages == [f"warning: {tmp_path / 'a'}: n{SIGN_IS_OPEN}"]
+    for settled in ({"flip_u": True, "flip_v": True}, {"check_orientation": False}):
+        assert readers.read(tmp_path / "a", ReadOptions(**settled)).notes == ()
+
+
+def test_fine_pictures_vote_where_coarse_ones_do_not_decide(tmp_path):
+    """What moves by one pixel only hides too little for a reduced picture to show it."""
+    views, _ = squares_before_a_wall((400, 512), 3, 0, 1)
+    np.save(tmp_path / "a.npy", np.ascontiguousarray(views[::-1, ::-1]))
+    assert np.array_equal(readers.read(tmp_path / "a.npy").views, views)
+
+
+def test_the_outermost_views_of_the_file_vote(tmp_path, layered):
+    """The central 3x3 views of a reversed array see too little behind things to vote."""
+    backwards = np.ascontiguousarray(layered[0][::-1, ::-1])
+    np.save(tmp_path / "a.npy", backwards)
+    found = readers.read(tmp_path / "a.npy", ReadOptions(use_views=(3, 3)))
+    assert np.array_equal(found.views, layered[0][1:4, 1:4])
+
+
+def test_a_row_of_views_that_runs_backwards(tmp_path, layered):
+    row = layered[0][2]
+    for stack, grid in ((row[None, ::-1], (1, 5)), (row[::-1, None], (1, 5))):
+        np.save(tmp_path / "a.npy", stack)  # the second one is really a row, too
+        found = readers.read(tmp_path / "a.npy")
+        assert found.grid == grid
+        assert np.array_equal(found.views[0], row)
+
+
+def test_the_check_can_be_switched_off(tmp_path, layered):
+    views, _ = layered
+    files.pairs(tmp_path / "a", views.swapaxes(0, 1), "cam_{}_{}.png")
+    kept = readers.read(tmp_path / "a", ReadOptions(check_orientation=False))
+    assert np.array_equal(kept.views, views.swapaxes(0, 1))
+    asked = readers.read(tmp_path / "a", ReadOptions(transpose=True))
+    assert np.array_equal(asked.views, views)
+    turned = readers.read(tmp_path / "a", ReadOptions(transpose=True, flip_u=True, flip_v=True))
+    assert np.array_equal(turned.views, views[::-1, ::-1])
+
+
+def test_axes_of_a_non_square_grid(tmp_path):
+    views, _ = files.render((3, 5), (60, 76))
+    files.pairs(tmp_path / "a", views.swapaxes(0, 1), "cam_{}_{}.png")
+    found = readers.read(tmp_path / "a")
+    assert found.grid == (3, 5)
+    assert np.array_equal(found.views, views)
+
+
+def test_masks_turn_with_the_views(tmp_path, rendered):
+    views, _ = rendered
+    files.pairs(tmp_path / "a", views.swapaxes(0, 1), "cam_{}_{}.png")
+    (tmp_path / "a" / "cam_0_1.png").unlink()
+    found = readers.read(tmp_path / "a", ReadOptions(allow_missing=True))
+    assert found.missing_views == [(1, 0)]
+
+
+def test_preset_names_in_the_usual_order(tmp_path, layered):
+    # V-SENSE's names count from the right; the check notices that these do not.
+    files.pairs(tmp_path / "a", layered[0], "SAI_{:02d}_{:02d}.png", 1)
+    assert np.array_equal(readers.read(tmp_path / "a").views, layered[0])
+
+
+@pytest.mark.parametrize("content", ["noise", "flat", "still"])
+def test_nothing_is_turned_without_reason(tmp_path, content):
+    rng = np.random.default_rng(4)
+    views = {
+        "noise": rng.integers(0, 255, (5, 5, 48, 64, 3), dtype=np.uint8),
+        "flat": np.full((5, 5, 48, 64, 3), 99, dtype=np.uint8),
+        "still": np.broadcast_to(files.render()[0][2, 2], (5, 5, 60, 76, 3)),
+    }[content]
+    np.save(tmp_path / "a.npy", views)
+    found = readers.read(tmp_path / "a.npy")
+    assert found.notes == (f"N{SIGN_IS_OPEN}",)
+    assert np.array_equal(found.views, views)
