@@ -16,7 +16,8 @@ from oaccdepth.files.signals import exit_code, stop_cleanly
 from oaccdepth.version import __version__
 
 # In the order of the help page. A command is a function, named as its module, that imports what is
-# heavy only when it is called, so that `--help` answers at once; `weights` is a group of commands.
+# heavy only when it is called, so that `--help` answers at once; `weights` is a group of commands,
+# which Typer lists last.
 COMMANDS = (
     "estimate",
     "masks",
@@ -32,9 +33,9 @@ COMMANDS = (
     "submission",
     "render",
     "train",
-    "weights",
     "benchmark",
     "export",
+    "weights",
 )
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MASK_DECAY = 8.0
 PictureFile = Annotated[
     Path,
-    typer.Option("--output", "-o", metavar="PICTURE.png", help="The picture."),
+    typer.Option("--output", "-o", metavar="FILE", help="Picture to write, a .png."),
 ]
 FocusedDisparity = Annotated[
     float | None,

@@ -59,9 +59,22 @@ def test_the_bar_moves_evenly_between_reports(clock):
             clock.now += 1
             seen.append(pace.fraction)
         pace.report(report)
+    clock.now += 1
     steps = np.diff([*seen, pace.fraction])
     assert (steps >= 0).all() and pace.fraction == 1.0
     assert steps[5:-1].min() > 0.03 and steps[5:-1].max() < 0.08
+
+
+def test_the_bar_catches_up_without_a_jump(clock):
+    pace = Pace(clock)
+    pace.report(0.0)
+    seen = []
+    for tenth in range(40):
+        clock.now += 0.1
+        if tenth == 10:
+            pace.report(0.4)
+        seen.append(pace.fraction)
+    assert np.diff(seen).max() < 0.05 and seen[-1] > 0.4
 
 
 def test_the_bar_waits_for_what_hangs(clock):

@@ -41,7 +41,7 @@ def test_all_pictures(scene, tmp_path):
     results.write(result, folder)
     write_viewer(folder / "view.html", scene.light_field, result)
     scenes.write_light_field(
-        scenes.with_8_bits(scene.light_field), folder / "scene", truth=scene.disparity
+        scenes.with_8_bits(scene.light_field), folder / "still-life", truth=scene.disparity
     )
     masks.write_masks({".": scene.visibility.astype(np.float32)}, folder / "masks")
     entry = Entry("demo", folder / "view.html", scene.disparity)

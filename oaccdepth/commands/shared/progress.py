@@ -15,13 +15,14 @@ LEAST_STEP = 0.2  # how far the bar may run ahead of the last report, at least
 EXPECTED_SECONDS = 20.0  # how long a task is taken to be until then, if nobody knows better
 START = 0.05  # of the bar, which it may reach before the first report
 CERTAIN = 0.02  # share that must be done before the time left is worth saying
+EASING = 1.0  # seconds in which the bar catches up with a report that is ahead of it
 
 
 class Pace:
     """Reports that come in steps -> a share of the work that grows evenly.
 
     Between two reports the bar goes on at the speed so far, but never further than one more step
-    of the usual size; it never goes back.
+    of the usual size. It never goes back, and it does not jump ahead either.
     """
 
     def __init__(
@@ -29,7 +30,7 @@ class Pace:
     ) -> None:
         self._clock = clock
         self.expected = expected  # seconds that the task takes; counts until the first report
-        self._start = self._at = clock()
+        self._start = self._at = self._drawn = clock()
         self._first: float | None = None  # not 0 if an earlier session did a part of the work
         self._reported = self._shown = 0.0
         self._step = LEAST_STEP
@@ -46,14 +47,17 @@ class Pace:
     @property
     def fraction(self) -> float:
         """How much is done, extrapolated from the last report."""
-        since = self._clock() - self._at
+        now = self._clock()
+        since = now - self._at
         if self._first is None:
             ahead = START * since / (since + EXPECTED_SECONDS)
         else:
             taken, done = self._at - self._start, self._reported - self._first
             speed = done / taken if taken else 1 / self.expected
             ahead = min(speed * since, 0.95 * self._step)
-        self._shown = max(self._shown, min(1.0, self._reported + ahead))
+        missing = max(0.0, min(1.0, self._reported + ahead) - self._shown)
+        self._shown += missing * min(1.0, (now - self._drawn) / EASING)
+        self._drawn = now
         return self._shown
 
     @property
