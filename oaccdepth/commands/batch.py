@@ -77,6 +77,8 @@ def batch(
             on_record=watch.finish,
         )
     _print_summary(summary, as_json, quiet)
+    if writing.view:
+        shared.print_message(f"All pages: {output / INDEX_FILE}", quiet)
     if opened:
         shared.open_page(output / INDEX_FILE)
     if summary.not_reached:

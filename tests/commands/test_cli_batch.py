@@ -64,6 +64,7 @@ def test_pages_and_their_index(run, root, weights, tmp_path, monkeypatch):
     result = run("batch", root, "-o", out, "--weights", weights, "--open")
     assert result.exit_code == 1
     assert opened == [(out / "index.html").resolve().as_uri()]
+    assert result.stderr.splitlines()[-1] == f"All pages: {out / 'index.html'}"
     index = (out / "index.html").read_text(encoding="utf-8")
     assert 'href="training/boxes/view.html"' in index and "MSE x100" in index
     assert "test/herbs" in index and 'href="test/herbs' not in index

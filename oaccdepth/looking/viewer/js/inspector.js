@@ -30,7 +30,7 @@ export class Inspector {
       find(id).addEventListener("pointerleave", () => (find("cell").textContent = this.hint));
       find(id).addEventListener("click", (event) => this.chooseCell(event));
     }
-    this.hint = "Each square is one view; click it to see all of it.";
+    this.hint = "Each square is one view. Select one to see all of it.";
     this.onCell = () => {};
   }
 
