@@ -79,26 +79,14 @@ def _relative_depth(disparity: FloatArray, slope: float) -> DoubleArray:
     return 1 / (1 + slope * (disparity.astype(np.float64) - median))
 
 
-def write_ply(
-    path: Path,
-    result: DisparityMap,
-    colour: Array | None = None,
-    *,
-    min_confidence: float = 0.0,
-) -> int:
-    """Write the cloud as binary PLY and return how many points it has.
+def write_ply(path: Path, result: DisparityMap, colour: Array | None = None) -> int:
+    """Write the cloud as binary PLY and return how many points it has: those with a finite place.
 
-    Parameters
-    ----------
-    colour
-        (h, w, c) picture of the centre view, in any form that a light field holds; without it the
-        points have no colour.
-    min_confidence
-        Points of lower confidence are left out; so is everything without a finite place.
+    `colour` is a picture (h, w, c) of the centre view, in any form that a light field holds;
+    without it the points have no colour.
     """
     cloud = points(result)
-    keep = np.isfinite(cloud[..., 2]) & (result.confidence >= min_confidence)
-    rows = _vertices(cloud, result, colour)[keep]
+    rows = _vertices(cloud, result, colour)[np.isfinite(cloud[..., 2])]
     header = _header(len(rows), rows.dtype, _describe_unit(result))
     with replacing(path) as temporary:
         temporary.write_bytes(header.encode("ascii") + rows.tobytes())

@@ -144,10 +144,6 @@ def test_without_colour_and_camera_the_header_says_so(tmp_path):
     )
 
 
-def test_low_confidence_is_left_out(tmp_path):
-    assert write_ply(tmp_path / "cloud.ply", a_map(), min_confidence=0.5) == 30
-
-
 def test_colour_of_another_size_is_refused(tmp_path):
     with pytest.raises(InvalidOption) as caught:
         write_ply(tmp_path / "cloud.ply", a_map(), np.zeros((10, 6, 3), np.uint8))
