@@ -18,20 +18,6 @@ from oaccdepth.lightfield import Camera
 from oaccdepth.writers import results, scenes
 
 
-def scene_between(low: float, high: float, size=(96, 128), grid=(9, 9), texels=256):
-    """A far wall, a middle board, a near one; their textures repeat, two texels are a pixel."""
-    rng = np.random.default_rng(5)
-    textures = [cloud_texture(rng, texels, 1.0) for _ in range(3)]
-    middle = (low + high) / 2
-    height, width = size
-    surfaces = [
-        Surface(Plane(low), textures[0]),
-        Surface(Plane(middle), textures[1], polygon(height * 0.4, width * 0.3, 22.0, 4, 0.2)),
-        Surface(Plane(high), textures[2], polygon(height * 0.55, width * 0.68, 24.0, 5, 0.5)),
-    ]
-    return render(surfaces, grid, size)
-
-
 @pytest.fixture(scope="session")
 def scene() -> LayeredScene:
     """9x9 views of 48x64 px: a slanted wall, a tilted board, a sphere and a bar in front."""

@@ -155,6 +155,20 @@ def render(surfaces, grid=(9, 9), size=(96, 96), *, samples=2, noise=0.0, rng=No
     return LayeredScene(LightField(views, camera=camera, **about), disparity, visibility)
 
 
+def scene_between(low, high, size=(96, 128), grid=(9, 9), texels=256):
+    """A far wall, a middle board, a near one; their textures repeat, two texels are a pixel."""
+    rng = np.random.default_rng(5)
+    textures = [cloud_texture(rng, texels, 1.0) for _ in range(3)]
+    middle = (low + high) / 2
+    height, width = size
+    surfaces = [
+        Surface(Plane(low), textures[0]),
+        Surface(Plane(middle), textures[1], polygon(height * 0.4, width * 0.3, 22.0, 4, 0.2)),
+        Surface(Plane(high), textures[2], polygon(height * 0.55, width * 0.68, 24.0, 5, 0.5)),
+    ]
+    return render(surfaces, grid, size)
+
+
 def _sample_grid(size, samples):
     """Rows (s*s, h, 1) and columns (s*s, 1, w) of the samples, which broadcast to (s*s, h, w).
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import reference
 import torch
-from conftest import scene_between
 from hypothesis import given
 from hypothesis import strategies as st
+from layered import scene_between
 
 from oaccdepth import evidence
 from oaccdepth.estimation import blocks

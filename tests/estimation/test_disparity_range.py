@@ -7,10 +7,9 @@ from dataclasses import replace
 import cv2
 import numpy as np
 import pytest
-from conftest import scene_between
 from hypothesis import given
 from hypothesis import strategies as st
-from layered import Plane, Surface, bars, cloud_texture, polygon, render
+from layered import Plane, Surface, bars, cloud_texture, polygon, render, scene_between
 
 from oaccdepth.errors import InvalidLightField, InvalidOption
 from oaccdepth.estimation.disparity_range import (

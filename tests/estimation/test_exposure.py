@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import scene_between
+from layered import scene_between
 
 from oaccdepth.estimation import exposure
 from oaccdepth.estimation.exposure import measure_gains, normalise_exposure

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 import torch
-from conftest import scene_between
+from layered import scene_between
 
 from oaccdepth.estimation import forecast
 from oaccdepth.estimation.blocks import plan_levels

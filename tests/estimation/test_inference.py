@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from conftest import scene_between
-from layered import Plane, Surface, cloud_texture, render
+from layered import Plane, Surface, cloud_texture, render, scene_between
 
 from oaccdepth.errors import DeviceUnavailable, InvalidLightField, OaccDepthError
 from oaccdepth.estimation import inference

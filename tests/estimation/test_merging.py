@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from conftest import scene_between
+from layered import scene_between
 
 from oaccdepth.estimation.found import Found, FoundPass
 from oaccdepth.estimation.merging import best_sweep, choose, merge_sweeps, votes_against
