@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oaccdepth.errors import InvalidLightField, InvalidOption
-from oaccdepth.estimation.matching import CEILING, FAR, Bytes, Costs, Matcher, count_alike
+from oaccdepth.estimation.matching import CEILING, FAR, Bytes, Costs, Matcher
 from oaccdepth.estimation.thin import extend
 from oaccdepth.lightfield import BoolArray, FloatArray, LightField
 from oaccdepth.options import Range
@@ -53,7 +53,7 @@ CLEAR = 0.4  # share of the textured pixels: so many do not match by chance
 BEYOND_CHANCE = 2.0  # times as many must match as in strange pictures: noise 1.5, scenes 4
 UNEXPLAINED = 0.004  # share of the pixels that may find nothing in the range
 TAIL = 0.0015  # share of the pixels at either end of the range that is not believed
-COMPANY = 4  # of the eight neighbours must agree
+COMPANY = 0.5  # share of the neighbours that must agree
 LEVEL = 0.25  # px: step of the networks' levels; half of it is added for safety
 
 
@@ -335,8 +335,7 @@ def _match(
     level = _descend(total, total[first : last + 1].argmin(axis=0) + first)
     disparity = _between_levels(levels, total, level)
     spacing = float(levels[1] - levels[0]) if len(levels) > 1 else 1.0
-    # Wrong matches are scattered, right ones are not.
-    believed = sure & (count_alike(disparity, sure, 2 * spacing, 3) > COMPANY)
+    believed = sure & _has_company(disparity, sure, 2 * spacing)
     is_enough = np.count_nonzero(believed) >= FEWEST
     return Matches(disparity, believed, spacing) if is_enough else None
 
@@ -430,3 +429,14 @@ def _between_levels(
     spacing = levels[1] - levels[0]
     fine = levels[inner] + np.clip(offset, -0.5, 0.5) * spacing
     return np.asarray(np.where(inner == level, fine, levels[level]), dtype=np.float32)
+
+
+def _has_company(disparity: FloatArray, sure: BoolArray, tolerance: float) -> BoolArray:
+    """Where enough of the neighbours agree: wrong matches are scattered, right ones are not."""
+    alike = np.zeros(disparity.shape, np.float32)
+    padded = np.pad(np.where(sure, disparity, np.inf), 1, constant_values=np.inf)
+    height, width = disparity.shape
+    for y, x in np.ndindex(3, 3):
+        if (y, x) != (1, 1):
+            alike += np.abs(padded[y : y + height, x : x + width] - disparity) <= tolerance
+    return np.asarray(alike >= COMPANY * 8, dtype=np.bool_)

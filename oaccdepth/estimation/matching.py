@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from oaccdepth.lightfield import BoolArray, FloatArray, LightField, as_grey
+from oaccdepth.lightfield import FloatArray, LightField, as_grey
 
 Bytes = NDArray[np.uint8]
 Sides = dict[str, list[tuple[float, tuple[int, int]]]]
@@ -227,13 +227,3 @@ def _views_on_axes(light_field: LightField) -> Sides:
 def _as_bytes(detail: FloatArray, contrast: FloatArray, floor: float) -> Bytes:
     scaled = detail / (contrast + np.float32(floor)) * UNIT + MIDDLE
     return np.asarray(np.clip(np.rint(scaled), 0, 255), dtype=np.uint8)
-
-
-def count_alike(disparity: FloatArray, among: BoolArray, tolerance: float, side: int) -> Bytes:
-    """How many pixels of a window, itself included, are `among` those and have nearly the same."""
-    alike = np.zeros(disparity.shape, np.uint8)
-    padded = np.pad(np.where(among, disparity, np.inf), side // 2, constant_values=np.inf)
-    height, width = disparity.shape
-    for y, x in np.ndindex(side, side):
-        alike += np.abs(padded[y : y + height, x : x + width] - disparity) <= tolerance
-    return alike

@@ -14,8 +14,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from oaccdepth.estimation.matching import FAR, OPPOSITE, Bytes, Matcher, Moving, count_alike
-from oaccdepth.lightfield import FloatArray, as_grey
+from oaccdepth.estimation.matching import FAR, OPPOSITE, Bytes, Matcher, Moving
+from oaccdepth.lightfield import BoolArray, FloatArray, as_grey
 from oaccdepth.options import Range
 
 SIDE = 512  # px on the longer side, at the most
@@ -57,7 +57,7 @@ def extend(matcher: Matcher, found: Range, safety: float) -> Range:
     outside, where = _least(centre, axes, levels[~is_inside] / factor)
     needs &= outside[inner] < BETTER * inside
     disparity = levels[~is_inside].astype(np.float32)[where[inner]]
-    needs &= count_alike(disparity, needs, 2 * spacing, NEIGHBOURS) > COMPANY  # and itself
+    needs &= _has_company(disparity, needs, 2 * spacing)
     return _reach_out(found, disparity[needs], needs.size, safety + spacing / 2)
 
 
@@ -128,3 +128,14 @@ def _cost(centre: Bytes, pairs: list[list[Moving]], level: float) -> FloatArray:
         first, *others = (view.cost(centre, level, 1) for view in pair)
         cv2.accumulate(cv2.min(first, others[0]) if others else first, total)
     return np.asarray(cv2.blur(total, (WINDOW, WINDOW)) / len(pairs), np.float32)
+
+
+def _has_company(disparity: FloatArray, needs: BoolArray, tolerance: float) -> BoolArray:
+    """Where enough pixels around need nearly the same."""
+    near = np.zeros(disparity.shape, np.uint8)
+    half = NEIGHBOURS // 2
+    padded = np.pad(np.where(needs, disparity, np.inf), half, constant_values=np.inf)
+    height, width = disparity.shape
+    for y, x in np.ndindex(NEIGHBOURS, NEIGHBOURS):
+        near += np.abs(padded[y : y + height, x : x + width] - disparity) <= tolerance
+    return np.asarray(near > COMPANY, np.bool_)  # itself is one of them

@@ -51,8 +51,10 @@ def test_every_colour_map_exists_and_gets_brighter(name):
 
 
 def test_difference_colours_are_blue_white_red():
-    colours = colour_difference(np.array([[-1.0, 0.0, 1.0, np.nan]], dtype=np.float32), 0.5)
-    assert colours[0].tolist() == [[11, 60, 140], [247, 244, 241], [138, 16, 32], [128, 128, 128]]
+    values = np.array([[-1.0, 0.0, 1.0, np.nan, np.inf]], dtype=np.float32)
+    *known, nothing, infinite = colour_difference(values, 0.5)[0].tolist()
+    assert known == [[11, 60, 140], [247, 244, 241], [138, 16, 32]]
+    assert nothing == infinite == [128, 128, 128]
 
 
 def test_the_range_ignores_a_few_outliers():
