@@ -284,19 +284,20 @@ def test_cloud_stands_where_the_ply_has_it(visit, scene, tmp_path, has_camera):
 
 
 MAKE_POINTS = """
-([width, height, disparity]) => {
+([width, height, disparity, photo]) => {
   const solid = snapEdges({ width, height, extent, disparity: Float32Array.from(disparity) });
   const confidence = new Uint8Array(width * height);
   const grid = { rows: 1, columns: 1, middle: {} };
   const scene = { width, height, solid, extent, confidence, grid, meta: {} };
   const space = { isPlaced: (d) => d > NOT_KNOWN, slope: 1, pitch: 1, median: 0 };
-  const { places, pixels } = makePoints(scene, space, new Uint8Array(4 * width * height), null, 30);
+  const { places, pixels } = makePoints(scene, space, Uint8Array.from(photo), null, 30);
   return { disparities: [...places].filter((_, i) => i % 3 === 2), pixels: [...pixels] };
 }"""
 
 
-def make_points(browser, disparity):
+def make_points(browser, disparity, grey=0):
     """What the page's script makes of a disparity map: pixels and disparities of all points."""
+    photo = np.broadcast_to(grey, disparity.shape).repeat(4)
     scripts = "".join(script_of(name) for name in ("scene.js", "space.js", "points.js"))
     page = browser.new_page()
     height, width = disparity.shape
@@ -304,7 +305,7 @@ def make_points(browser, disparity):
     page.evaluate(f"window.extent = {{ usual: [{low}, {high}], full: [{low}, {high}] }}")
     made = page.evaluate(
         f"(of) => {{ {scripts}; return ({MAKE_POINTS})(of) }}",
-        [width, height, disparity.ravel().tolist()],
+        [width, height, disparity.ravel().tolist(), photo.tolist()],
     )
     page.close()
     return np.array(made["pixels"]), np.array(made["disparities"])
@@ -330,6 +331,15 @@ def test_one_wrong_pixel_does_not_fly(browser):
     speck[12, 9] = 0.9
     _, disparities = make_points(browser, speck)
     assert np.array_equal(disparities[:400].reshape(20, 20), wall)
+
+
+def test_the_rim_of_a_thing_goes_with_it(browser):
+    """Where the estimate is a pixel too small, the picture says what belongs to the thing."""
+    thing, estimate = (np.zeros((20, 20), dtype=np.float32) for _ in range(2))
+    thing[7:13, 7:13] = 1.0
+    estimate[8:12, 8:12] = 1.0
+    _, disparities = make_points(browser, estimate, (50 + 150 * thing).astype(np.uint8))
+    assert np.array_equal(disparities[:400].reshape(20, 20), thing)
 
 
 def test_a_click_on_a_point_inspects_it(visit):

@@ -5,6 +5,7 @@ import { edgeStep, march } from "./space.js";
 
 const MOST_POINTS = 1_200_000; // of larger pictures only some pixels become points
 const SKIN = { passes: 60, gain: 1.7 }; // successive over-relaxation
+const RIM = 2; // px that a thing may be wider than its estimate
 const HIDDEN = { confidence: 128, steepness: 7 }; // of points that the centre view does not see
 
 /** Points under construction. */
@@ -48,10 +49,37 @@ class PointList {
 export function makePoints(scene, space, photo, readView, reach) {
   const area = scene.width * scene.height;
   const step = Math.ceil(Math.sqrt(area / MOST_POINTS));
-  const list = new PointList(scene, step === 1 ? 3 * area : area);
+  const isFull = photo && step === 1;
+  let { solid } = scene;
+  for (let round = 0; isFull && round < RIM; round++) solid = claimRims(scene, solid, photo);
+  const list = new PointList(Object.create(scene, { solid: { value: solid } }), isFull ? 3 * area : area);
   addVisible(list, space, photo, step);
-  if (photo && step === 1) addHidden(list, space, photo, readView, reach);
+  if (isFull) addHidden(list, space, photo, readView, reach);
   return { ...list.finish(), step };
+}
+
+/**
+ * The edge of an estimate often lies a pixel inside of the thing. A pixel beside a nearer surface that
+ * looks more like it than like the one behind belongs to it; else it would stay behind as an outline.
+ */
+function claimRims({ width, height, extent }, solid, photo) {
+  const edge = edgeStep(extent);
+  const claimed = solid.slice();
+  const unlike = (i, j) => {
+    let sum = 0;
+    for (let c = 0; c < 3; c++) sum += Math.abs(photo[4 * i + c] - photo[4 * j + c]);
+    return sum;
+  };
+  for (let y = 1; y < height - 1; y++)
+    for (let i = y * width + 1; i < (y + 1) * width - 1; i++) {
+      if (solid[i] <= NOT_KNOWN) continue;
+      for (const step of [-1, 1, -width, width]) {
+        const [near, far] = [i + step, i - step];
+        if (solid[near] - solid[i] < edge || Math.abs(solid[far] - solid[i]) > edge) continue;
+        if (unlike(i, near) < unlike(i, far)) claimed[i] = Math.max(claimed[i], solid[near]);
+      }
+    }
+  return claimed;
 }
 
 function addVisible(list, { isPlaced, slope, pitch, median }, photo, step) {
