@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +18,8 @@ LINEAR_MEAN = 0.18  # a linear decode is darker than this on average
 DISPLAY_GAMMA = 2.2
 DARK = 0.1  # a pixel this much darker than the centre view's was not exposed
 USUAL_VALUE = 4096  # 16-bit pictures have brighter pixels than this, or use 12 bits or fewer
-BITS_RATIO = 257  # of 16-bit to 8-bit values: 65535 / 255
+WHITES = 255, 1023, 4095, 16383, 65535  # largest values that files of 16 bits are made with
+MOST_EXPOSURE = 1.6  # times as bright as another view; whites differ by 4
 PICTURE_TYPES = (np.dtype(np.uint8), np.dtype(np.uint16))
 CELL = 16  # pixels; exposure is compared in cells that are larger than any shift between views
 
@@ -40,6 +42,7 @@ class Conversion:
     factor: float  # stored -> light field
     channels: int  # of the light field, 1 or 3
     ignores_alpha: bool  # an alpha channel of zeros in the centre view says nothing
+    brightness: float  # of the centre view: its mean, in values of the light field
     notes: tuple[str, ...] = ()
 
     def convert(self, stored: Array, name: str = "a view") -> Converted:
@@ -61,17 +64,26 @@ class Conversion:
         return Converted(converted, _unless_all(valid), rescaled=rescaled)
 
     def _rescale(self, colour: Array, name: str) -> Array:
-        """Bring a picture of 8 bits among 16, or of 16 among 8, to the bits of the centre view."""
+        """Bring a picture of 8 bits among 16, or of 16 among 8, to the values of the centre view.
+
+        A file of 16 bits may hold 8 to 16: the right scale makes both views equally bright.
+        """
         if self.dtype == np.float32:
             raise self._other_type(colour, name)
-        if colour.dtype == np.uint8:
-            return np.multiply(colour, BITS_RATIO, dtype=np.uint16)
-        if self.dtype == np.uint8 and colour.max() <= 255:
-            raise InvalidLightField(
-                f"{self.source}: {name} has 16 bits but no value above 255, the centre view has "
-                "8 bits: which brightness is meant cannot be known. Export all views alike."
-            )
-        return ((colour.astype(np.uint32) + BITS_RATIO // 2) // BITS_RATIO).astype(np.uint8)
+        mean = float(colour.mean())
+        scales = [own / white for own in _whites(self.dtype) for white in _whites(colour.dtype)]
+        scale = LARGEST_VALUE[self.dtype] / LARGEST_VALUE[colour.dtype]
+        if mean > 0 and self.brightness > 0:
+            wanted = math.log(self.brightness / mean)
+            scale = min(scales, key=lambda each: abs(math.log(each) - wanted))
+            if abs(math.log(scale) - wanted) > math.log(MOST_EXPOSURE):
+                raise InvalidLightField(
+                    f"{self.source}: {name} has {8 * colour.dtype.itemsize} bits, the centre view "
+                    f"{8 * self.dtype.itemsize}, and their brightness does not tell how to scale "
+                    "it. Export all views alike."
+                )
+        scaled = np.rint(colour.astype(np.float32) * np.float32(scale))
+        return np.asarray(np.minimum(scaled, LARGEST_VALUE[self.dtype]), dtype=self.dtype)
 
     def _other_type(self, colour: Array, name: str) -> InvalidLightField:
         return InvalidLightField(
@@ -176,7 +188,12 @@ def choose_conversion(
         notes = (
             f"Values up to {int(colour.max())} of 65535 are very dark: multiplied by {factor:.0f}.",
         )
-    return Conversion(source, dtype, factor, colour.shape[-1], ignores_alpha, notes)
+    mean = factor * float(colour.mean()) if colour.dtype in PICTURE_TYPES else 0.0
+    return Conversion(source, dtype, factor, colour.shape[-1], ignores_alpha, mean, notes)
+
+
+def _whites(dtype: np.dtype[np.generic]) -> tuple[int, ...]:
+    return WHITES[:1] if dtype == np.uint8 else WHITES
 
 
 def _choose_scale(colour: Array, source: str) -> tuple[np.dtype[np.generic], float]:

@@ -150,12 +150,12 @@ def test_views_of_different_kinds(tmp_path, views):
         f"{tmp_path}: 0_1.png is RGB, the centre view grey. Export all views alike.",
     )
     files.pairs(tmp_path, views, "{}_{}.png")
-    files.write_picture(tmp_path / "0_1.png", views[0, 0].astype(np.uint16))
+    files.write_picture(tmp_path / "0_1.png", views[0, 0].astype(np.uint16) * 8)
     fails(
         InvalidLightField,
         tmp_path,
-        f"{tmp_path}: 0_1.png has 16 bits but no value above 255, the centre view has 8 bits: "
-        "which brightness is meant cannot be known. Export all views alike.",
+        f"{tmp_path}: 0_1.png has 16 bits, the centre view 8, and their brightness does not tell "
+        "how to scale it. Export all views alike.",
     )
 
 

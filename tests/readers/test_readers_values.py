@@ -46,6 +46,20 @@ def test_a_16_bit_view_among_8_bit_ones_is_scaled(tmp_path, rendered):
     assert np.array_equal(readers.read(tmp_path / "b").views, views.astype(np.uint16) * 257)
 
 
+@pytest.mark.parametrize("white", [255, 1023, 4095, 16383])
+def test_16_bit_files_may_hold_fewer_bits(tmp_path, rendered, white):
+    """Such a view among 8-bit ones, or an 8-bit view among such: equally bright is right."""
+    views = rendered[0]
+    fewer = np.rint(views * (white / 255)).astype(np.uint16)
+    files.pairs(tmp_path / "a", views, "view_{}_{}.png")
+    files.write_picture(tmp_path / "a" / "view_1_2.png", fewer[1, 2])
+    assert np.array_equal(readers.read(tmp_path / "a").views, views)
+    files.pairs(tmp_path / "b", fewer, "view_{}_{}.png")
+    files.write_picture(tmp_path / "b" / "view_1_2.png", views[1, 2])
+    found = readers.read(tmp_path / "b").views
+    assert np.abs(found[1, 2] / found[1, 1].mean() - views[1, 2] / views[1, 1].mean()).max() < 0.02
+
+
 def test_dark_16_bit_values_are_stretched(tmp_path, rendered):
     dark = (rendered[0] // 6).astype(np.uint16)
     np.save(tmp_path / "a.npy", dark)
