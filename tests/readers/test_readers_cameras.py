@@ -9,6 +9,7 @@ from oaccdepth.disparity import DisparityMap
 from oaccdepth.errors import InvalidOption
 from oaccdepth.lightfield import Camera
 from oaccdepth.options import ReadOptions
+from oaccdepth.rendering.rig import UNIT_MM, Rig
 from oaccdepth.writers.point_cloud import points
 
 
@@ -145,3 +146,20 @@ def test_depth_and_points_of_a_part_are_those_of_the_whole(tmp_path, rendered):
 
 def _result(disparity, camera):
     return DisparityMap(disparity, np.ones_like(disparity), camera=camera)
+
+
+@pytest.mark.parametrize("in_pixels", [True, False])
+def test_points_of_an_own_camera_are_where_the_renderer_put_them(folder, in_pixels):
+    """Depth and points in millimetres, against the geometry of the renderer."""
+    rig = Rig((60, 76), 120.0, beta=9.0, offset=1.5)
+    own = {"focal_px": 120} if in_pixels else {"focal_mm": 120 * 36 / 76, "sensor_mm": 36}
+    options = ReadOptions(
+        baseline_mm=rig.baseline * UNIT_MM, focus_distance_mm=UNIT_MM * 9 / 1.5, **own
+    )
+    camera = readers.read(folder, options).camera
+    y, x = np.mgrid[:60, :76]
+    nearness = np.linspace(0.1, 0.4, 60 * 76).reshape(60, 76)
+    placed = rig.place(x, y, nearness)
+    disparity = rig.project(placed)[..., 2]
+    found = points(DisparityMap(disparity, np.ones_like(disparity), camera=camera))
+    assert np.allclose(found, placed * UNIT_MM * [1, -1, -1], rtol=1e-4, atol=0.01)
