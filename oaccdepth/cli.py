@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from oaccdepth.commands.shared.help import Command, Group
-from oaccdepth.errors import OaccDepthError
+from oaccdepth.errors import OaccDepthError, UnreadableFile, is_out_of_memory
 from oaccdepth.files.signals import exit_code, stop_cleanly
 from oaccdepth.version import __version__
 
@@ -39,6 +41,9 @@ COMMANDS = (
 )
 
 
+OUT_OF_MEMORY = "not enough memory. Close other programs, or give fewer or smaller views."
+
+
 class Commands(Group):
     """Turn errors that a user can cause, and signals, into one line and an exit code."""
 
@@ -50,6 +55,7 @@ class Commands(Group):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; the one place where our errors are caught."""
         with _told():
+            _check_current_folder()
             return super().invoke(ctx)
 
 
@@ -63,6 +69,21 @@ def _told() -> Iterator[None]:
     except KeyboardInterrupt as error:
         typer.echo("stopped.", err=True)
         raise typer.Exit(exit_code(error)) from error
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        typer.echo(f"error: {OUT_OF_MEMORY}", err=True)
+        raise typer.Exit(1) from error
+
+
+def _check_current_folder() -> None:
+    """Refuse to run in a folder that was removed: libraries would end the program."""
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise UnreadableFile(
+            "the current folder no longer exists. Change to another one."
+        ) from error
 
 
 app = typer.Typer(
@@ -106,10 +127,17 @@ for _name in COMMANDS:
         app.command(cls=Command)(_command)
 
 
+def _print_any_name() -> None:
+    """Write characters that the terminal's encoding does not have as codes."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def main() -> None:
     """Entry point of the installed command."""
     try:
         stop_cleanly()
+        _print_any_name()
         app(prog_name="oaccdepth")
     except KeyboardInterrupt as error:  # before there was a command
         sys.exit(exit_code(error))

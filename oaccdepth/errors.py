@@ -27,6 +27,19 @@ def one_of(names: Iterable[str]) -> str:
     return f"{', '.join(first)} or {last}"
 
 
+# NumPy and CUDA have an exception of their own; OpenCV, MPS, cuDNN and torch say it in words only.
+OUT_OF_MEMORY = (
+    *("out of memory", "alloc_failed", "can't allocate memory", "not enough memory"),
+    "insufficient memory",
+)
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether a library has said that the memory, or that of a device, is full."""
+    words = str(error).lower()
+    return isinstance(error, MemoryError) or any(known in words for known in OUT_OF_MEMORY)
+
+
 class OaccDepthError(Exception):
     """Any error that a user can cause."""
 

@@ -1,4 +1,4 @@
-"""Devices to compute on: which one, what it can do, and what it says when it is full."""
+"""Devices to compute on: which one, and what it can do."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import torch
 from oaccdepth.errors import DeviceUnavailable, one_of
 from oaccdepth.options import PRECISIONS
 
-# CUDA has an exception of its own for it; MPS, cuDNN and the CPU say it in words only.
-OUT_OF_MEMORY = ("out of memory", "alloc_failed", "can't allocate memory", "not enough memory")
 # By their names among the options.
 DTYPES = dict(zip(PRECISIONS[1:], (torch.float32, torch.float16, torch.bfloat16), strict=True))
 
@@ -31,11 +29,6 @@ def choose_device(name: str) -> torch.device:
             there.append("mps")
         raise DeviceUnavailable(f"--device {name}: not available. Use {one_of([*there, 'auto'])}.")
     return torch.device(name)
-
-
-def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether a device has said that it is full."""
-    return any(words in str(error).lower() for words in OUT_OF_MEMORY)
 
 
 def half_is_quick() -> bool:

@@ -13,14 +13,13 @@ import torch
 from torch import Tensor
 
 from oaccdepth.disparity import DisparityMap, Pass, Provenance
-from oaccdepth.errors import DeviceUnavailable, InvalidLightField, InvalidOption
+from oaccdepth.errors import DeviceUnavailable, InvalidLightField, InvalidOption, is_out_of_memory
 from oaccdepth.estimation.blocks import Wanted, plan_levels, run_blocks
 from oaccdepth.estimation.clock import Clock, empty_cache
 from oaccdepth.estimation.device import (
     DTYPES,
     choose_device,
     half_is_quick,
-    is_out_of_memory,
 )
 from oaccdepth.estimation.disparity_range import REACH, Coverage, choose_coverage
 from oaccdepth.estimation.exposure import normalise_exposure

@@ -43,11 +43,19 @@ def open_regular(path: Path) -> BinaryIO:
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     handle = os.open(path, flags)
     try:
-        _check(path, os.fstat(handle).st_mode)
+        found = os.fstat(handle)
+        _check(path, found.st_mode)
+        if found.st_size == 0 and _is_made_up(handle):
+            raise UnreadableFile(f"{path}: is a file of the system, expected a regular file.")
         return os.fdopen(handle, "rb")
     except BaseException:
         os.close(handle)
         raise
+
+
+def _is_made_up(handle: int) -> bool:
+    """Whether an empty file is on no disk: /proc/kmsg and others are waited for when read."""
+    return hasattr(os, "fstatvfs") and os.fstatvfs(handle).f_blocks == 0
 
 
 def _check(path: Path, mode: int) -> None:

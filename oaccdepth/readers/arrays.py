@@ -37,7 +37,9 @@ EXTENSIONS: tuple[str, ...] = (".npy", ".npz")
 SIGN = "NumPy file with an array of views; its axes by shape, or by --axes uvhwc"
 
 HEADER_BYTES = 1 << 16  # a header that is longer holds no array of numbers
-MOST_MEMBERS = 10_000
+MOST_MEMBERS = 1000
+# How NumPy packs members. Of others, zipfile unpacks all that it has read, a gigabyte at a time.
+PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 DAMAGED = (
     OSError,
     ValueError,
@@ -184,12 +186,17 @@ def _list_members(path: Path) -> list[Dataset]:
             if len(members) > MOST_MEMBERS:
                 raise ValueError("too many members")
             size = path.stat().st_size
-            return [_describe(archive, info, size) for info in members]
+            described = [_describe(archive, info, size) for info in members]
+            if len({member.name for member in described}) < len(described):
+                raise ValueError("two members of one name: NumPy would read the other")
+            return described
     except DAMAGED as error:
         raise _damaged(path) from error
 
 
 def _describe(archive: zipfile.ZipFile, info: zipfile.ZipInfo, archive_bytes: int) -> Dataset:
+    if info.compress_type not in PACKINGS:
+        raise ValueError("not packed by NumPy")
     with archive.open(info) as member:
         header = _parse_header(member.read(HEADER_BYTES))
     claimed = claimed_bytes(header.shape, header.dtype.itemsize)

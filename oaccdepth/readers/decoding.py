@@ -34,6 +34,8 @@ PILLOW_FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP")
 START_BYTES = 1 << 16  # that hold the header, and the description that we write
 MOST_BESIDES = 1 << 26  # bytes of a file besides its picture: other pages, profiles, thumbnails
 MOST_TAGS = 10_000  # of a TIFF file
+MOST_SCANS = 100  # over a JPEG picture: each goes through all pixels; no program writes so many
+SCAN = b"\xff\xda"  # the mark that begins one
 # What Pillow raises on damaged files.
 DAMAGED = (
     OSError,
@@ -103,7 +105,7 @@ def decode_jpeg(data: bytes) -> Array:
     """Decode a JPEG picture of a page as (h, w, 3) RGB; anything else is a ValueError."""
     try:
         with _QUIET, Image.open(io.BytesIO(data), formats=("JPEG",)) as picture:
-            if picture.width * picture.height > MOST_VIEW_PIXELS:
+            if picture.width * picture.height > MOST_VIEW_PIXELS or data.count(SCAN) > MOST_SCANS:
                 raise ValueError("too large")
             return np.asarray(picture.convert("RGB"))
     except DAMAGED as error:
@@ -125,6 +127,8 @@ def _decode_8_bit(path: Path, header: Header) -> Array:
     with _opened(path) as picture:
         if picture.size != (header.width, header.height):
             raise ValueError("two headers that differ")
+        if picture.format == "JPEG":
+            _check_scans(path)
         if picture.mode in ("L", "LA", "RGB", "RGBA"):
             return np.asarray(picture)
         if picture.mode == "1":
@@ -133,6 +137,14 @@ def _decode_8_bit(path: Path, header: Header) -> Array:
             return np.asarray(picture)
         has_alpha = picture.mode in ("PA", "La", "RGBa") or "transparency" in picture.info
         return np.asarray(picture.convert("RGBA" if has_alpha else "RGB"))
+
+
+def _check_scans(path: Path) -> None:
+    """Refuse a JPEG picture of very many scans: a small file that takes minutes."""
+    with open_regular(path) as file:
+        parts = iter(lambda: file.read(1 << 20), b"")
+        if sum(part.count(SCAN) for part in parts) > MOST_SCANS:
+            raise ValueError("too many scans")
 
 
 @contextmanager

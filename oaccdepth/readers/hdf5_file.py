@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -12,7 +13,9 @@ from oaccdepth.files.limits import claimed_bytes
 from oaccdepth.files.regular import open_regular
 from oaccdepth.readers.containers import Dataset
 
-MOST_ITEMS = 10_000  # in a group
+MOST_ITEMS = 10_000  # in a file; links to one group multiply: a small file can name a billion
+# Filters by number: gzip, shuffle, checksum, lzf. Others believe any size that the file claims.
+FILTERS = {1, 2, 3, 32000}
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # What h5py raises on damaged files.
 DAMAGED = (OSError, RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError)
@@ -50,24 +53,25 @@ def list_datasets(path: Path, file: Any) -> list[Dataset]:
     import h5py
 
     found = []
-    for name, item in _items(path, file):
+    counted = itertools.count()
+    for name, item in _items(path, file, counted):
         if isinstance(item, h5py.Dataset):
             found.append(_describe(path, name, item))
         elif isinstance(item, h5py.Group) and not name.startswith("#"):  # MATLAB's #refs#
             found += [
                 _describe(path, f"{name}/{inner}", dataset)
-                for inner, dataset in _items(path, item)
+                for inner, dataset in _items(path, item, counted)
                 if isinstance(dataset, h5py.Dataset)
             ]
     return found
 
 
-def _items(path: Path, group: Any) -> Iterator[tuple[str, Any]]:
+def _items(path: Path, group: Any, counted: Iterator[int]) -> Iterator[tuple[str, Any]]:
     """Names and objects of a group. Soft links are left out: what they name is listed itself."""
     import h5py
 
-    for number, name in enumerate(group):
-        if number >= MOST_ITEMS:
+    for name in group:
+        if next(counted) >= MOST_ITEMS:
             raise UnreadableFile(f"{path}: holds more than {MOST_ITEMS} arrays. Copy it again.")
         link = group.get(name, getlink=True)
         if isinstance(link, h5py.ExternalLink):
@@ -88,6 +92,7 @@ def _describe(path: Path, name: str, dataset: Any) -> Dataset:
         raise _elsewhere(path, name, dataset.virtual_sources()[0].file_name)
     if dataset.external:
         raise _elsewhere(path, name, str(dataset.external[0][0]))
+    _check_filters(path, name, dataset)
     itemsize = dataset.dtype.itemsize
     shape = tuple(int(size) for size in dataset.shape or ())
     # A chunk is decompressed as a whole, even if the array is smaller.
@@ -96,6 +101,17 @@ def _describe(path: Path, name: str, dataset: Any) -> Dataset:
     if dataset.chunks and stored > path.stat().st_size:
         raise ValueError("chunks that are larger than the file")
     return Dataset(name, shape, dataset.dtype.kind in "biuf", claimed, stored)
+
+
+def _check_filters(path: Path, name: str, dataset: Any) -> None:
+    """Refuse what was packed twice, a thousand times a thousand, or in unusual ways."""
+    made = dataset.id.get_create_plist()
+    filters = [made.get_filter(number)[0] for number in range(made.get_nfilters())]
+    if not FILTERS.issuperset(filters) or len(set(filters)) < len(filters):
+        raise UnreadableFile(
+            f"{path}: {name} is compressed in a way that is not read. "
+            "Save it again, with gzip or lzf."
+        )
 
 
 def dataset_opener(path: Path, name: str) -> Callable[[], AbstractContextManager[Any]]:

@@ -44,7 +44,7 @@ CLASSES = {
 STRUCT = 2
 LOGICAL = 0x02
 START_BYTES = 1 << 16  # of a compressed variable: enough for its name and shape
-MOST_VARIABLES, MOST_FIELDS, MOST_AXES = 10_000, 1000, 32
+MOST_ARRAYS, MOST_VARIABLES, MOST_FIELDS, MOST_AXES = 10_000, 10_000, 1000, 32
 DAMAGED = (struct.error, zlib.error, ValueError, LookupError, OSError, ArithmeticError, MemoryError)
 
 Buffer = bytes | mmap.mmap
@@ -64,18 +64,18 @@ class _Array:
 
 def list_arrays(path: Path) -> list[Dataset]:
     """Names and (reversed) shapes of the arrays in a file; of compressed ones, from their start."""
+    found: list[Dataset] = []
     with _Opened(path) as file:
-        return [
-            Dataset(
-                array.name,
-                array.shape[::-1],
-                True,
-                claimed_bytes(array.shape, np.dtype(array.kind).itemsize),
-                variable.size,
-            )
-            for variable in file.variables()
-            for array in file.arrays(variable, START_BYTES)
-        ]
+        for variable in file.variables():
+            found += [_describe(array, variable) for array in file.arrays(variable, START_BYTES)]
+            if len(found) > MOST_ARRAYS:
+                raise ValueError("too many arrays")
+    return found
+
+
+def _describe(array: _Array, variable: _Variable) -> Dataset:
+    claimed = claimed_bytes(array.shape, np.dtype(array.kind).itemsize)
+    return Dataset(array.name, array.shape[::-1], True, claimed, variable.size)
 
 
 def load_array(path: Path, name: str) -> Array:

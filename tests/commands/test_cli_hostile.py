@@ -1,9 +1,13 @@
 """Names with escape sequences never reach the terminal; whatever is printed or logged."""
 
+import io
 import json
 import shutil
+import sys
 
 import pytest
+
+from oaccdepth import cli
 
 NASTY = "to\x1b[2J\x9b31mwn\u202e\x07\nforged: all is well"
 
@@ -72,3 +76,17 @@ def test_names_that_are_not_text(run, scene_folder, weights_file, tmp_path):
     answer = run("view", out / folder.name, "--overwrite")
     assert answer.exit_code == 0 and "no views" not in answer.stderr
     assert_calm(answer)
+
+
+def test_terminals_that_lack_a_character(scene_folder, tmp_path, monkeypatch):
+    """An old console knows 256 characters; the others are shown as codes."""
+    shown = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, "latin-1"))
+    (tmp_path / "größe ✓").symlink_to(scene_folder)
+    monkeypatch.setattr(sys, "argv", ["oaccdepth", "info", str(tmp_path / "größe ✓")])
+    monkeypatch.setattr(cli, "stop_cleanly", lambda: None)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 0
+    sys.stdout.flush()
+    assert shown.getvalue().decode("latin-1").splitlines()[0].split(None, 1)[1] == "größe \\u2713"

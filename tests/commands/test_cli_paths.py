@@ -2,6 +2,8 @@
 
 import pytest
 
+from oaccdepth import readers
+
 
 @pytest.mark.parametrize(
     "words",
@@ -21,6 +23,41 @@ def test_a_missing_input(run, tmp_path, words):
     message = f"error: {path}: no such file or folder. Check the path.\n"
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", message)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("words", ["info .", "estimate . -o out", "batch . -o out"])
+def test_a_current_folder_that_is_gone(run, tmp_path, monkeypatch, words):
+    """Torch ended the program there, and others ended in a traceback."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    done = run(*words.split())
+    message = "error: the current folder no longer exists. Change to another one.\n"
+    assert (done.exit_code, done.stdout, done.stderr) == (1, "", message)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"),
+        RuntimeError("Failed to allocate 99 bytes (Insufficient memory)"),
+    ],
+)
+def test_too_little_memory(run, scene_folder, monkeypatch, error):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(readers, "read", fail)
+    done = run("info", scene_folder)
+    message = "not enough memory. Close other programs, or give fewer or smaller views."
+    assert (done.exit_code, done.stdout, done.stderr) == (1, "", f"error: {message}\n")
+
+
+def test_our_own_mistakes_are_not_hidden(run, scene_folder, monkeypatch):
+    monkeypatch.setattr(readers, "read", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run("info", scene_folder)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import resource
 import signal
 import socket
 import struct
+import warnings
 import zipfile
 import zlib
 
@@ -22,10 +23,11 @@ from oaccdepth.errors import OaccDepthError, UnreadableFile
 from oaccdepth.files import limits
 from oaccdepth.files.atomic import remove_leftovers
 from oaccdepth.files.limits import COMPRESSION, FREE_BYTES, MOST_BYTES, allowed
+from oaccdepth.files.regular import open_regular
 from oaccdepth.lightfield import Camera, LightField
 from oaccdepth.options import ReadOptions
-from oaccdepth.readers import png
-from oaccdepth.readers.decoding import decode
+from oaccdepth.readers import matlab5, png
+from oaccdepth.readers.decoding import decode, decode_jpeg
 from oaccdepth.writers.scenes import write_light_field
 
 VIEWS, TRUTH = files.render((3, 3), (12, 16))
@@ -111,6 +113,27 @@ def test_only_regular_files_are_opened(soon, tmp_path, kind, is_linked):
             (tmp_path / "special").unlink()
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/version"), reason="needs Linux")
+def test_files_of_the_system_are_not_waited_for(soon, tmp_path):
+    """They call themselves regular, and those who read /proc/kmsg wait for the next message."""
+    for name in ("a.png", "a.jpg", "a.tif", "a.h5", "a.mat", "a.npy", "a.npz", "a.pfm"):
+        (tmp_path / name).symlink_to("/proc/kmsg")
+        try_everything(tmp_path / name)
+    (tmp_path / "a.png").unlink()
+    (tmp_path / "a.png").symlink_to("/proc/version")
+    with pytest.raises(UnreadableFile) as caught:
+        open_regular(tmp_path / "a.png")
+    assert str(caught.value) == (
+        f"{tmp_path}/a.png: is a file of the system, expected a regular file."
+    )
+
+
+def test_an_empty_file_is_a_regular_one(tmp_path):
+    (tmp_path / "a.png").touch()
+    with open_regular(tmp_path / "a.png") as file:
+        assert file.read() == b""
+
+
 def test_a_pipe_is_named_as_such(soon, tmp_path):
     os.mkfifo(tmp_path / "view.png")
     with pytest.raises(UnreadableFile) as caught:
@@ -170,6 +193,20 @@ def test_pillow_decodes_documented_formats_only(tmp_path, monkeypatch):
         picture.save(path, format=kind)
         with pytest.raises(UnreadableFile, match="damaged or not a picture"):
             decode(path)
+
+
+def test_a_jpeg_of_very_many_scans(tmp_path):
+    """Each scan goes through the whole picture: 320 kB took minutes."""
+    Image.new("RGB", (64, 64)).save(tmp_path / "a.jpg", progressive=True)
+    data = (tmp_path / "a.jpg").read_bytes()
+    assert decode(tmp_path / "a.jpg").shape == (64, 64, 3)
+    last = data[data.rfind(b"\xff\xda") : -2]
+    data = data[:-2] + 100 * last + data[-2:]
+    (tmp_path / "a.jpg").write_bytes(data)
+    with pytest.raises(UnreadableFile, match="damaged or not a picture"):
+        decode(tmp_path / "a.jpg")
+    with pytest.raises(ValueError, match="not a JPEG picture"):
+        decode_jpeg(data)
 
 
 def chunk(kind, content):
@@ -325,6 +362,37 @@ def test_members_of_our_archives_are_checked(small_budget, tmp_path, name):
         readers.read_ground_truth(path)
 
 
+@pytest.mark.parametrize("second", ["views.npy", "views"])
+def test_two_arrays_of_one_name(small_budget, tmp_path, second):
+    """The first would be checked, and the second read."""
+    path = tmp_path / "a.npz"
+    np.savez(path, views=VIEWS)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of two equal names
+        archive.writestr(second, npy_file(np.zeros((3, 3, 4096, 4096), np.uint8)))
+    assert_modest(path)
+    with pytest.raises(UnreadableFile, match="damaged or not a NumPy file"):
+        readers.read(path)
+
+
+def npy_file(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_archives_that_numpy_does_not_write(small_budget, tmp_path, packing):
+    """Of these, zipfile unpacks everything at once: 8 kB to 2 GB."""
+    path = tmp_path / "a.npz"
+    np.savez(path, views=VIEWS)
+    with zipfile.ZipFile(path, "a", packing) as archive:
+        archive.writestr("other.npy", npy_file(np.zeros(1 << 28, np.uint8)))
+    assert_modest(path)
+    with pytest.raises(UnreadableFile, match="damaged or not a NumPy file"):
+        readers.read(path)
+
+
 def test_a_header_that_never_ends(small_budget, tmp_path):
     path = tmp_path / "a.npz"
     with (
@@ -335,6 +403,65 @@ def test_a_header_that_never_ends(small_budget, tmp_path):
         for _ in range(150):
             member.write(b" " * (1 << 20))
     assert_modest(path)
+
+
+# Names that go on for ever.
+
+
+def test_hdf5_links_that_multiply(tmp_path):
+    """200 names of one group of 200 names are 40,000; a small file could name a billion."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["LF"] = VIEWS
+        group = file.create_group("group")
+        for number in range(200):
+            group[f"a{number}"] = file["LF"]
+            file[f"b{number}"] = group
+    with pytest.raises(UnreadableFile, match="holds more than 10000 arrays"):
+        readers.read(tmp_path / "a.h5")
+
+
+def test_a_matlab_file_of_very_many_fields(tmp_path):
+    """A compressed struct of 900 fields takes 2 kB: 20 MB took minutes."""
+    matrix = element(6, struct.pack("<II", 6, 0)) + element(5, struct.pack("<ii", 1, 1))
+    field = element(14, matrix + element(1, b"") + element(9, bytes(8)))
+    names = element(1, b"".join(b"%8d" % number for number in range(900)))
+    fields = struct.pack("<HHi", 5, 4, 8) + names + 900 * field
+    packed = zlib.compress(element(14, STRUCT_HEAD + fields))
+    variable = struct.pack("<II", 15, len(packed)) + packed
+    path, start = tmp_path / "a.mat", b"MATLAB 5.0".ljust(124) + b"\0\1IM"
+    path.write_bytes(start + 11 * variable)
+    assert len(matlab5.list_arrays(path)) == 9900
+    path.write_bytes(start + 12 * variable)
+    with pytest.raises(UnreadableFile, match="damaged or not a MATLAB file"):
+        readers.read(path)
+
+
+@pytest.mark.parametrize("filters", [("set_deflate", "set_deflate"), ("set_scaleoffset",)])
+def test_unusual_filters_of_hdf5(tmp_path, filters):
+    """Packed three times, 236 bytes unpack to 2 GB."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        made.set_chunk(VIEWS.shape)
+        for name in filters:
+            getattr(made, name)(*((9,) if name == "set_deflate" else (h5py.h5z.SO_INT, 0)))
+        space = h5py.h5s.create_simple(VIEWS.shape)
+        h5py.h5d.create(file.id, b"LF", h5py.h5t.NATIVE_UINT8, space, made)
+        file["LF"][...] = VIEWS
+    with pytest.raises(UnreadableFile) as caught:
+        readers.read(tmp_path / "a.h5")
+    assert str(caught.value) == (
+        f"{tmp_path}/a.h5: LF is compressed in a way that is not read. "
+        "Save it again, with gzip or lzf."
+    )
+
+
+@pytest.mark.parametrize("compression", ["gzip", "lzf"])
+def test_usual_filters_of_hdf5(tmp_path, compression):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset(
+            "LF", data=VIEWS, compression=compression, shuffle=True, fletcher32=True
+        )
+    assert np.array_equal(readers.read(tmp_path / "a.h5").views, VIEWS)
 
 
 @pytest.mark.parametrize("name", ["LF", "valid", "disp_lowres"])
