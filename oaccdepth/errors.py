@@ -27,10 +27,10 @@ def one_of(names: Iterable[str]) -> str:
     return f"{', '.join(first)} or {last}"
 
 
-# NumPy and CUDA have an exception of their own; OpenCV, MPS, cuDNN and torch say it in words only.
+# NumPy and CUDA have an exception of their own; OpenCV, MPS, cuDNN and oneDNN have words only.
 OUT_OF_MEMORY = (
     *("out of memory", "alloc_failed", "can't allocate memory", "not enough memory"),
-    "insufficient memory",
+    *("insufficient memory", "could not create a primitive"),
 )
 
 

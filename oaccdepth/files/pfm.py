@@ -10,6 +10,7 @@ import numpy as np
 
 from oaccdepth.errors import UnreadableFile
 from oaccdepth.files.atomic import write_bytes
+from oaccdepth.files.fields import LARGEST_DISPARITY
 from oaccdepth.files.regular import open_regular
 from oaccdepth.lightfield import FloatArray
 
@@ -17,7 +18,10 @@ MAX_PIXELS = 1 << 28  # a header may claim anything; nothing sensible is larger
 
 
 def read_pfm(path: Path) -> FloatArray:
-    """Read a one-channel PFM as (h, w) float32, top row first."""
+    """Read a one-channel PFM of disparities as (h, w) float32, top row first.
+
+    Numbers that no disparity can have become NaN: squared, or drawn, they would overflow.
+    """
     if not os.path.exists(path):
         raise UnreadableFile(f"{path}: no such file. Give a PFM file.")
     try:
@@ -33,7 +37,9 @@ def read_pfm(path: Path) -> FloatArray:
         data = data[:, :, 0]
     if data.ndim != 2:
         raise UnreadableFile(f"{path}: has {data.shape[2]} channels, expected one (header 'Pf').")
-    return np.ascontiguousarray(data, dtype=np.float32)  # also turns big-endian data around
+    values = np.ascontiguousarray(data, dtype=np.float32)  # also turns big-endian data around
+    absurd = np.isfinite(values) & (np.abs(values) > LARGEST_DISPARITY)
+    return np.where(absurd, np.float32(np.nan), values) if absurd.any() else values
 
 
 def write_pfm(path: Path, data: FloatArray) -> None:

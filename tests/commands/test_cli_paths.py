@@ -42,6 +42,7 @@ def test_a_current_folder_that_is_gone(run, tmp_path, monkeypatch, words):
         MemoryError(),
         RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"),
         RuntimeError("Failed to allocate 99 bytes (Insufficient memory)"),
+        RuntimeError("could not create a primitive"),
     ],
 )
 def test_too_little_memory(run, scene_folder, monkeypatch, error):

@@ -64,6 +64,14 @@ def test_a_scale_that_leads_to_infinity(tmp_path):
     assert read_pfm(path).tolist() == [[np.inf, -np.inf]]
 
 
+def test_numbers_that_are_no_disparities(tmp_path):
+    """3e38 px could neither be squared nor drawn."""
+    values = np.array([[3e38, -3e38, 1.5], [1e6, -1e6, -1.5]], np.float32)
+    write_pfm(tmp_path / "a.pfm", values)
+    known = [[np.nan, np.nan, 1.5], [1e6, -1e6, -1.5]]
+    np.testing.assert_array_equal(read_pfm(tmp_path / "a.pfm"), np.float32(known))
+
+
 def test_a_pipe_is_not_waited_for(tmp_path):
     path = tmp_path / "a.pfm"
     os.mkfifo(path)

@@ -2,12 +2,14 @@
 
 import base64
 import hashlib
+import io
 import re
 
 import cv2
 import numpy as np
 import pytest
 from browsing import difference
+from PIL import Image
 
 from oaccdepth.disparity import DisparityMap
 from oaccdepth.lightfield import LightField
@@ -68,6 +70,19 @@ def test_a_damaged_page_has_no_frames(folder, tmp_path, capfd, found, instead):
     (tmp_path / "view.html").write_text(damaged, encoding="utf-8")
     assert read_frames(tmp_path / "view.html") == []
     assert capfd.readouterr() == ("", "")  # no library says anything either
+
+
+def test_a_page_with_views_of_different_sizes(folder, tmp_path):
+    """They cannot be put side by side: no moving thumbnail, but an index all the same."""
+    small = io.BytesIO()
+    Image.new("RGB", (8, 4)).save(small, "JPEG")
+    picture = base64.b64encode(small.getvalue()).decode()
+    text = (folder / "town" / "view.html").read_text(encoding="utf-8")
+    damaged, count = re.subn(r'(id="data-view-4-4">)[^<]*', rf"\g<1>{picture}", text)
+    assert count == 1
+    (tmp_path / "view.html").write_text(damaged, encoding="utf-8")
+    write_gallery(tmp_path / "index.html", [Entry("town", tmp_path / "view.html")], "all", [])
+    assert 'class="look"' not in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
 def test_names_are_text_and_links_lead_to_the_pages(folder):

@@ -110,7 +110,10 @@ def read_frames(page: Path) -> list[Picture]:
         if len(line) < 2:
             line = [(u, v) for u, v in places if v == columns // 2]
         chosen = np.linspace(0, len(line) - 1, min(len(line), MOST_FRAMES)).round().astype(int)
-        return [_decoded(blocks["view-{}-{}".format(*line[i])]) for i in chosen]
+        frames = [_decoded(blocks["view-{}-{}".format(*line[i])]) for i in chosen]
+        if len({frame.shape for frame in frames}) > 1:
+            raise ValueError("views of different sizes")
+        return frames
     except (OSError, ValueError, KeyError) as error:
         logger.info("%s: no views to be shown (%s)", page, type(error).__name__)
         return []
