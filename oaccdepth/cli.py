@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -15,6 +16,7 @@ import typer
 from oaccdepth.commands.shared.help import Command, Group
 from oaccdepth.errors import OaccDepthError, UnreadableFile, is_out_of_memory
 from oaccdepth.files.signals import exit_code, stop_cleanly
+from oaccdepth.printable import printable
 from oaccdepth.version import __version__
 
 # In the order of the help page. A command is a function, named as its module, that imports what is
@@ -41,7 +43,7 @@ COMMANDS = (
 )
 
 
-OUT_OF_MEMORY = "not enough memory. Close other programs, or give fewer or smaller views."
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Commands(Group):
@@ -70,10 +72,20 @@ def _told() -> Iterator[None]:
         typer.echo("stopped.", err=True)
         raise typer.Exit(exit_code(error)) from error
     except Exception as error:
-        if not is_out_of_memory(error):
+        reason = _lack(error)
+        if reason is None:
             raise
-        typer.echo(f"error: {OUT_OF_MEMORY}", err=True)
+        typer.echo(f"error: {reason}", err=True)
         raise typer.Exit(1) from error
+
+
+def _lack(error: Exception) -> str | None:
+    """What the machine has too little of; None if the error is about something else."""
+    if is_out_of_memory(error):
+        return "not enough memory. Close other programs, or give fewer or smaller views."
+    if isinstance(error, OSError) and error.errno in FULL:  # what is printed may go to a file
+        return printable(f"{error.filename or 'the output'}: {error.strerror}. Make room.")
+    return None
 
 
 def _check_current_folder() -> None:

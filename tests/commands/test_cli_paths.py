@@ -1,6 +1,10 @@
 """Paths that every command treats alike: an input that is missing, an output that exists."""
 
+import errno
+import os
+
 import pytest
+from rich.console import Console
 
 from oaccdepth import readers
 
@@ -53,6 +57,18 @@ def test_too_little_memory(run, scene_folder, monkeypatch, error):
     done = run("info", scene_folder)
     message = "not enough memory. Close other programs, or give fewer or smaller views."
     assert (done.exit_code, done.stdout, done.stderr) == (1, "", f"error: {message}\n")
+
+
+def test_a_full_disk_behind_stdout(run, monkeypatch):
+    """`oaccdepth formats > file`: rich writes the table, and raises what the system says."""
+
+    def fail(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Console, "print", fail)
+    done = run("formats")
+    message = "error: the output: No space left on device. Make room.\n"
+    assert (done.exit_code, done.stdout, done.stderr) == (1, "", message)
 
 
 def test_our_own_mistakes_are_not_hidden(run, scene_folder, monkeypatch):
