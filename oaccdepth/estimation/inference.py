@@ -171,9 +171,10 @@ def with_less_memory(
                 raise
             tile //= 2
             if tile < SMALLEST_TILE:
+                instead = "smaller views" if loaded.device.type == "cpu" else "--device cpu"
                 raise DeviceUnavailable(
                     f"--device {loaded.device}: out of memory even with tiles of {2 * tile} px. "
-                    "Use --device cpu."
+                    f"Use {instead}."
                 ) from error
             empty_cache(loaded.device)
             notes.append(f"The device ran out of memory: tiles halved to {tile} px.")

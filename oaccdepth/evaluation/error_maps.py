@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from oaccdepth.evaluation import metrics
+from oaccdepth.files.atomic import staged
 from oaccdepth.lightfield import FloatArray
 from oaccdepth.writers.pictures import NOT_KNOWN, Picture, colour_difference, write_png
 
@@ -23,8 +24,9 @@ def write_error_maps(folder: Path, prediction: FloatArray, truth: FloatArray) ->
         "error.png": draw_error(prediction, truth),
         "badpix.png": draw_bad_pixels(prediction, truth),
     }
-    for name, picture in pictures.items():
-        write_png(folder / name, picture)
+    with staged(folder, last="badpix.png") as stage:
+        for name, picture in pictures.items():
+            write_png(stage / name, picture)
     return [folder / name for name in pictures]
 
 

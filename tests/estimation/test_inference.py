@@ -205,7 +205,7 @@ def test_a_device_that_runs_out_of_memory_gets_smaller_tiles(
     assert tiles == [256, 128, 64]
     assert "The device ran out of memory: tiles halved to 64 px." in result.made_with.notes
     monkeypatch.setattr(inference, "SMALLEST_TILE", 100)
-    with pytest.raises(DeviceUnavailable, match=r"out of memory even with tiles of 128 px"):
+    with pytest.raises(DeviceUnavailable, match=r"of 128 px\. Use smaller views\.$"):
         estimate(scene.light_field, EstimateOptions(tile=128), network=untrained)
 
 

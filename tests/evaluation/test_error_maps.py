@@ -1,7 +1,10 @@
 """Pictures of the error: their colours, and the files."""
 
 import numpy as np
+import pytest
+from trouble import fill_disk_at, run_child
 
+from oaccdepth.errors import UnwritableOutput
 from oaccdepth.evaluation import error_maps
 from oaccdepth.readers.decoding import decode
 from oaccdepth.writers.pictures import NOT_KNOWN, colour_difference
@@ -29,3 +32,17 @@ def test_files(tmp_path):
     written = error_maps.write_error_maps(tmp_path / "boxes", PREDICTION, TRUTH)
     assert written == [tmp_path / "boxes" / "error.png", tmp_path / "boxes" / "badpix.png"]
     assert decode(written[0]).tolist() == error_maps.draw_error(PREDICTION, TRUTH).tolist()
+
+
+def test_both_or_none(tmp_path, monkeypatch):
+    """The first fits on the disk, the second does not."""
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
+    monkeypatch.setattr(error_maps, "draw_bad_pixels", lambda *_: noise)
+
+    def act():
+        fill_disk_at(5000)
+        with pytest.raises(UnwritableOutput, match=r"boxes/badpix\.png: cannot be written"):
+            error_maps.write_error_maps(tmp_path / "boxes", PREDICTION, TRUTH)
+
+    assert run_child(act) == 0
+    assert not list(tmp_path.iterdir())
