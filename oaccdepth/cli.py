@@ -14,7 +14,12 @@ from typing import Annotated, Any
 import typer
 
 from oaccdepth.commands.shared.help import Command, Group
-from oaccdepth.errors import OaccDepthError, UnreadableFile, is_out_of_memory
+from oaccdepth.errors import (
+    ADVICE_ON_MEMORY,
+    OaccDepthError,
+    UnreadableFile,
+    is_out_of_memory,
+)
 from oaccdepth.files.signals import exit_code, stop_cleanly
 from oaccdepth.printable import printable
 from oaccdepth.version import __version__
@@ -82,7 +87,7 @@ def _told() -> Iterator[None]:
 def _lack(error: Exception) -> str | None:
     """What the machine has too little of; None if the error is about something else."""
     if is_out_of_memory(error):
-        return "not enough memory. Close other programs, or give fewer or smaller views."
+        return ADVICE_ON_MEMORY
     if isinstance(error, OSError) and error.errno in FULL:  # what is printed may go to a file
         return printable(f"{error.filename or 'the output'}: {error.strerror}. Make room.")
     return None

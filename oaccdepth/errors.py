@@ -31,13 +31,19 @@ def one_of(names: Iterable[str]) -> str:
 OUT_OF_MEMORY = (
     *("out of memory", "alloc_failed", "can't allocate memory", "not enough memory"),
     *("insufficient memory", "could not create a primitive"),
+    *("cannot allocate memory", "failed to map segment"),  # where a library is loaded
 )
+ADVICE_ON_MEMORY = "not enough memory. Close other programs, or give fewer or smaller views."
 
 
-def is_out_of_memory(error: Exception) -> bool:
+def is_out_of_memory(error: BaseException | None) -> bool:
     """Whether a library has said that the memory, or that of a device, is full."""
-    words = str(error).lower()
-    return isinstance(error, MemoryError) or any(known in words for known in OUT_OF_MEMORY)
+    while error is not None:
+        words = str(error).lower()
+        if isinstance(error, MemoryError) or any(known in words for known in OUT_OF_MEMORY):
+            return True
+        error = error.__context__  # what it was raised for
+    return False
 
 
 class OaccDepthError(Exception):

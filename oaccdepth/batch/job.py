@@ -23,7 +23,12 @@ import numpy as np
 
 from oaccdepth.batch.memory import PeakMemory
 from oaccdepth.disparity import DisparityMap
-from oaccdepth.errors import OaccDepthError, UnreadableFile
+from oaccdepth.errors import (
+    ADVICE_ON_MEMORY,
+    OaccDepthError,
+    UnreadableFile,
+    is_out_of_memory,
+)
 from oaccdepth.evaluation import scores
 from oaccdepth.files.fields import BadField, as_dataclass, as_type
 from oaccdepth.files.regular import is_regular, open_regular, walk
@@ -216,6 +221,8 @@ class Pipeline:
         except OaccDepthError as error:
             return Record(job.scene, "failed", relative(str(error), job))
         except Exception as error:  # one bad scene never stops the others: told, and exit code 1
+            if is_out_of_memory(error):
+                return Record(job.scene, "failed", ADVICE_ON_MEMORY)
             logger.info("%s: unexpected error", job.scene, exc_info=error)
             message = printable(f"unexpected {type(error).__name__}: {error}")
             return Record(job.scene, "failed", relative(message, job))

@@ -77,15 +77,25 @@ def test_a_bad_scene_does_not_stop_the_others(root, settings):
     assert not (settings.output / "town").exists()
 
 
-def test_an_unexpected_error_is_recorded(root, settings):
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ZeroDivisionError("oops"), "unexpected ZeroDivisionError: oops"),
+        (
+            MemoryError("Unable to allocate 33.0 MiB"),
+            "not enough memory. Close other programs, or give fewer or smaller views.",
+        ),
+    ],
+)
+def test_an_unexpected_error_is_recorded(root, settings, error, message):
     def open_broken(options):
         def estimate(light_field, options, progress):
-            raise ZeroDivisionError("oops")
+            raise error
 
         return estimate
 
     summary = run(root, replace(settings, open_network=open_broken))
-    assert {r.message for r in summary.failed} == {"unexpected ZeroDivisionError: oops"}
+    assert {r.message for r in summary.failed} == {message}
     assert {path.name for path in settings.output.iterdir()} == {"report.csv", "report.json"}
 
 

@@ -40,6 +40,13 @@ def test_a_current_folder_that_is_gone(run, tmp_path, monkeypatch, words):
     assert (done.exit_code, done.stdout, done.stderr) == (1, "", message)
 
 
+def a_library_that_does_not_fit():
+    """As llvmlite says it: the reason is only in the error before."""
+    error = OSError("Could not find/load shared object file 'libllvmlite.so'")
+    error.__context__ = OSError("libllvmlite.so: failed to map segment from shared object")
+    return error
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -47,6 +54,7 @@ def test_a_current_folder_that_is_gone(run, tmp_path, monkeypatch, words):
         RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"),
         RuntimeError("Failed to allocate 99 bytes (Insufficient memory)"),
         RuntimeError("could not create a primitive"),
+        a_library_that_does_not_fit(),
     ],
 )
 def test_too_little_memory(run, scene_folder, monkeypatch, error):
