@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import re
@@ -18,6 +19,7 @@ from oaccdepth.files.signals import uninterrupted
 
 TEMPORARY = ".part"  # part of every temporary name, so that leftovers of a killed run are known
 ATTEMPTS = 10
+LONGEST_NAME = 255  # bytes, on every usual disk
 LEFTOVER = re.compile(rf"\..+{re.escape(TEMPORARY)}\d+(\.\w+)?")
 
 
@@ -25,7 +27,7 @@ LEFTOVER = re.compile(rf"\..+{re.escape(TEMPORARY)}\d+(\.\w+)?")
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path with the same ending; rename it to `path` if all went well."""
     _check_kind(path)
-    temporary = path.with_name(f".{path.stem}{TEMPORARY}{os.getpid()}{path.suffix}")
+    temporary = _beside(path, path.suffix)
     try:
         with told(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -37,6 +39,14 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):  # mostly: it has been renamed
             temporary.unlink()
+
+
+def _beside(path: Path, suffix: str = "") -> Path:
+    """Choose a temporary name in the same folder; a name that is long already gets no longer."""
+    stem, tail = path.name.removesuffix(suffix), f"{TEMPORARY}{os.getpid()}{suffix}"
+    if len(os.fsencode(f".{stem}{tail}")) > LONGEST_NAME:
+        stem = hashlib.sha256(os.fsencode(stem)).hexdigest()[:16]
+    return path.with_name(f".{stem}{tail}")
 
 
 def _check_kind(path: Path) -> None:
@@ -55,8 +65,7 @@ def staged(folder: Path, last: str, clear: Callable[[], None] = lambda: None) ->
     disk, and signals wait until it is done.
     """
     new = _not_there(folder)
-    name = f"{TEMPORARY}{os.getpid()}"
-    stage = folder.with_name(f".{folder.name}{name}") if new else folder / f".result{name}"
+    stage = _beside(folder) if new else _beside(folder / "result")
     try:
         with told(folder):
             _remove(stage)  # of a killed process that had our number
@@ -126,7 +135,7 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
+    if os.path.isdir(path) and not os.path.islink(path):  # Path.is_dir raises for long names
         shutil.rmtree(path, ignore_errors=True)
     else:
         with suppress(OSError):

@@ -240,3 +240,21 @@ def test_leftovers_are_removed_at_any_depth(tmp_path):
     remove_leftovers(tmp_path)
     left = sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file())
     assert left == ["a/.party", "a/b/my.part1.png"]
+
+
+@pytest.mark.parametrize("name", ["a" * 250, "ä" * 127, f"{'b' * 250}.npz"])
+def test_names_as_long_as_the_system_allows(tmp_path, name):
+    """There is no room for a longer temporary name."""
+    write_bytes(tmp_path / "files" / name, b"content")
+    with staged(tmp_path / "folders" / name, last="run.json") as stage:
+        (stage / "run.json").touch()
+    assert os.listdir(tmp_path / "files") == os.listdir(tmp_path / "folders") == [name]
+
+
+def test_names_that_are_too_long(tmp_path):
+    path = tmp_path / ("a" * 256)
+    with pytest.raises(UnwritableOutput, match="File name too long"):
+        write_bytes(path, b"")
+    with pytest.raises(UnwritableOutput, match="File name too long"), staged(path, "a") as stage:
+        (stage / "a").touch()
+    assert not list(tmp_path.iterdir())
