@@ -34,6 +34,7 @@ PILLOW_FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP")
 START_BYTES = 1 << 16  # that hold the header, and the description that we write
 MOST_BESIDES = 1 << 26  # bytes of a file besides its picture: other pages, profiles, thumbnails
 MOST_TAGS = 10_000  # of a TIFF file
+TIFF_TAGS = WIDTH, HEIGHT, BITS, CHANNELS = 256, 257, 258, 277
 MOST_SCANS = 100  # over a JPEG picture: each goes through all pixels; no program writes so many
 SCAN = b"\xff\xda"  # the mark that begins one
 # What Pillow raises on damaged files.
@@ -60,6 +61,7 @@ class Header:
     height: int
     width: int
     is_deep: bool = False  # more than 8 bits per channel
+    pixel_bytes: int = 4  # that decoding takes at least
     description: dict[str, Any] = field(default_factory=dict)  # what our own writer put there
 
 
@@ -75,7 +77,8 @@ def read_header(path: Path) -> Header:
             start = file.read(START_BYTES)
         if start.startswith(png.SIGNATURE):
             found, description = png.parse_start(start)
-            return Header(found.height, found.width, found.depth > 8, description)
+            pixel_bytes = max(4, png.CHANNELS[found.colour] * found.depth // 8)
+            return Header(found.height, found.width, found.depth > 8, pixel_bytes, description)
         if start[:4] in (b"II*\0", b"MM\0*"):
             return _tiff_header(path)
         with _opened(path) as picture:
@@ -87,9 +90,8 @@ def read_header(path: Path) -> Header:
 def decode(path: Path, most_pixels: int = MOST_VIEW_PIXELS) -> Array:
     """Decode a picture as (h, w) grey, (h, w, 2) with alpha, (h, w, 3) RGB or (h, w, 4)."""
     header = read_header(path)
-    pixel_bytes = 6 if header.is_deep else 3  # of colours
     try:
-        check_picture(path, (header.height, header.width), most_pixels, pixel_bytes)
+        check_picture(path, (header.height, header.width), most_pixels, header.pixel_bytes)
         values = _decode_deep(path, header) if header.is_deep else _decode_8_bit(path, header)
     except (*DAMAGED, cv2.error) as error:
         raise _damaged(path, error) from error
@@ -217,12 +219,17 @@ def _tiff_header(path: Path) -> Header:
         (offset,) = struct.unpack(order + "I", start[4:])
         file.seek(offset)
         (entries,) = struct.unpack(order + "H", file.read(2))
+        tags = [file.read(12) for _ in range(min(entries, MOST_TAGS))]
         sizes: dict[int, int] = {}
-        for _ in range(min(entries, MOST_TAGS)):
-            entry = file.read(12)
-            tag, kind = struct.unpack(order + "HH", entry[:4])
-            if tag in (256, 257):  # ImageWidth, ImageLength; SHORT or LONG
+        for entry in tags:
+            tag, kind, count = struct.unpack(order + "HHI", entry[:8])
+            if tag in TIFF_TAGS:
                 code = "H" if kind == 3 else "I"
-                (size,) = struct.unpack_from(order + code, entry, 8)
-                sizes[tag] = max(size, sizes.get(tag, 0))  # decoders differ in which they take
-    return Header(sizes[257], sizes[256], is_deep=True)
+                if tag == BITS and count > 2:  # of each channel, and elsewhere
+                    file.seek(*struct.unpack(order + "I", entry[8:]))
+                    found = struct.unpack(order + "H", file.read(2))
+                else:
+                    found = struct.unpack_from(order + code, entry, 8)
+                sizes[tag] = max(*found, sizes.get(tag, 0))  # decoders differ in which they take
+    pixel_bytes = max(4, sizes.get(CHANNELS, 1) * sizes.get(BITS, 1) // 8)
+    return Header(sizes[HEIGHT], sizes[WIDTH], is_deep=True, pixel_bytes=pixel_bytes)

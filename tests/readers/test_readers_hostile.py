@@ -10,6 +10,7 @@ import warnings
 import zipfile
 import zlib
 
+import cv2
 import h5py
 import lightfield_files as files
 import numpy as np
@@ -302,6 +303,25 @@ def assert_modest(path):
         assert grown(lambda: try_everything(path)) < 120
 
     assert run_child(act) == 0
+
+
+@pytest.mark.parametrize("kind, channels", [(np.float32, 4), (np.uint16, 4)])
+def test_a_tiff_of_wide_numbers(small_budget, tmp_path, kind, channels):
+    """Its budget counts the bytes of its own numbers: 16 for a pixel, not 6."""
+    size = (2000, 2000, channels)
+    deflate = [cv2.IMWRITE_TIFF_COMPRESSION, 8]
+    assert cv2.imwrite(str(tmp_path / "a.tif"), np.zeros(size, kind), deflate)
+    with pytest.raises(UnreadableFile, match=r"claims 2000 x 2000 pixels in \d+ bytes, too few"):
+        decode(tmp_path / "a.tif")
+    small = np.arange(12 * 16 * channels).reshape(12, 16, channels).astype(kind)
+    assert cv2.imwrite(str(tmp_path / "a.tif"), small)
+    assert np.array_equal(decode(tmp_path / "a.tif")[..., :3], small[..., 2::-1])
+
+
+def test_a_picture_with_alpha(small_budget, tmp_path):
+    Image.new("RGBA", (2700, 2700)).save(tmp_path / "a.webp", lossless=True)
+    with pytest.raises(UnreadableFile, match=r"claims 2700 x 2700 pixels in \d+ bytes, too few"):
+        decode(tmp_path / "a.webp")
 
 
 def element(kind, content):
