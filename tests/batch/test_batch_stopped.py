@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from batch_scenes import open_slow, run, statuses, toy_estimate
@@ -14,6 +15,7 @@ from batch_scenes import open_slow, run, statuses, toy_estimate
 from oaccdepth.batch import find_jobs
 from oaccdepth.batch.crew import IN_FLIGHT, ProcessWorker
 from oaccdepth.options import BatchOptions
+from oaccdepth.writers.results import RUN_FILE as RUN
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -44,9 +46,9 @@ def test_finished_but_not_told(root, settings, jobs):
     """All files of a scene are there, its record is on the way: the report has it."""
     count = min(4, jobs * IN_FLIGHT)
 
-    def finished():  # not those that are still being written, in a hidden folder
-        found = settings.output.rglob("run.json")
-        return [path for path in found if not path.parent.name.startswith(".")]
+    def finished():  # not those that are still being written, in hidden folders that come and go
+        folders = [Path(folder) for folder, _, names in os.walk(settings.output) if RUN in names]
+        return [folder for folder in folders if not folder.name.startswith(".")]
 
     def stop_when_all_is_written(record):
         deadline = time.monotonic() + 600
