@@ -50,7 +50,7 @@ def surfaces(disparity: Tensor, views: Views) -> Tensor:
     run_by_rows(
         surface_kernels.meet,
         len(disparity),
-        present(views).contiguous().numpy(),
+        present(views.reference).contiguous().numpy(),
         *(x.numpy() for x in maps),
         fall().numpy(),
         views.pictures.flatten(2).numpy(),
@@ -62,9 +62,9 @@ def surfaces(disparity: Tensor, views: Views) -> Tensor:
     return out
 
 
-def present(views: Views) -> Tensor:
-    """The reference (c, h, w), 0 where it is absent."""
-    return torch.where(views.reference > 1, 0.0, views.reference)
+def present(picture: Tensor) -> Tensor:
+    """A picture in [0, 1], 0 where it is absent."""
+    return torch.where(picture > 1, 0.0, picture)
 
 
 def lean(x: Tensor, slope: float) -> Tensor:
@@ -100,7 +100,7 @@ def fall() -> Tensor:
 
 def plain_meet(views: Views, disparity: Tensor, pure: Tensor, far: Tensor, near: Tensor) -> Tensor:
     """The same as `surface_kernels.meet` in tensor operations."""
-    picture = present(views)
+    picture = present(views.reference)
     h, w = disparity.shape
     gap = near - far
     wide = F.pad(torch.cat([disparity[None], pure[None], picture]), [RADIUS] * 4)

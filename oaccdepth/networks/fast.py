@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from oaccdepth import evidence
 from oaccdepth.evidence.fit import fewer, fit
 from oaccdepth.evidence.reach import reach
-from oaccdepth.evidence.surfaces import FIELDS, surfaces
+from oaccdepth.evidence.surfaces import FIELDS, present, surfaces
 from oaccdepth.evidence.views import Views, thin_out
 from oaccdepth.networks.blocks import Hourglass, UNet, by_level, plus
 from oaccdepth.networks.paper import LEAK
@@ -281,7 +281,7 @@ def kept_of_half(rows: slice, wide: slice) -> slice:
 
 def colour(reference: Tensor) -> Tensor:
     """The reference view as three channels (3, h, w) in [0, 1]; 0 where it is absent."""
-    return torch.where(reference > 1, 0.0, reference).expand(3, -1, -1)
+    return present(reference).expand(3, -1, -1)
 
 
 def windowed_mean(logits: Tensor, levels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
