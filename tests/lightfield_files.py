@@ -10,7 +10,11 @@ from pathlib import Path
 import cv2
 import h5py
 import numpy as np
+import pytest
 from PIL import Image
+
+from oaccdepth import readers
+from oaccdepth.options import ReadOptions
 
 SLOPE, OFFSET, NEAR = 0.012, -0.9, 1.2  # background disparity along x; foreground disparity [px]
 GRID, SIZE = (5, 5), (60, 76)
@@ -320,3 +324,11 @@ def png_claiming(width, height, path: Path):
     body = b"IHDR" + struct.pack(">II", width, height) + data[24:29]
     fixed = data[:8] + data[8:12] + body + struct.pack(">I", zlib.crc32(body)) + data[33:]
     path.write_bytes(fixed)
+
+
+def fails(error, path, message, **options):
+    """Reading raises this error, with exactly this message after the path."""
+    with pytest.raises(error) as caught:
+        readers.read(path, ReadOptions(**options))
+    assert str(caught.value) == message
+    assert "\n" not in message

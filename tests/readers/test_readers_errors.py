@@ -5,23 +5,11 @@ import lightfield_files as files
 import numpy as np
 import pytest
 import scipy.io
+from lightfield_files import fails
 
 from oaccdepth import readers
 from oaccdepth.errors import InvalidLightField, InvalidOption, UnknownFormat, UnreadableFile
 from oaccdepth.options import ReadOptions
-
-
-@pytest.fixture(scope="module")
-def views():
-    return files.render((3, 3), (20, 28))[0]
-
-
-def fails(error, path, message, **options):
-    """Reading raises this error, with exactly this message after the path."""
-    with pytest.raises(error) as caught:
-        readers.read(path, ReadOptions(**options))
-    assert str(caught.value) == message
-    assert "\n" not in message
 
 
 def test_missing_path(tmp_path):

@@ -58,3 +58,18 @@ def test_a_variant_is_prepared_as_in_use(scenes, network, number, monkeypatch):
     found = prepared.prepare(network, variant, number)
     for maps, expected in zip(found, given[number], strict=True):
         torch.testing.assert_close(maps, expected[0], rtol=1e-4, atol=1e-4)
+
+
+def test_of_two_patches_the_one_with_more_edges_is_taken(scenes, network, monkeypatch):
+    """Another surface lies half a pixel away, in the right half of the piece only."""
+    candidates = torch.zeros(OFFSETS + 2, 24, 48)
+    candidates[OFFSETS:, :, 24:] = 0.5
+    flat = torch.zeros(24, 48)
+    piece = prepared.PreparedBatch(flat[None], flat[None], candidates, flat, flat == 0)
+    windows = [(slice(0, 24), slice(left, left + 24)) for left in (0, 24, 24, 0)]
+    draws = iter(windows)
+    monkeypatch.setattr(prepared, "choose_window", lambda *arguments: next(draws))
+    batches = PreparedBatches(scenes, [], OPTIONS, network)
+    for _ in range(2):  # whichever is drawn first
+        _, _, cut, _, _ = batches._cut(piece, np.random.default_rng(0))
+        assert (cut[OFFSETS:] == 0.5).all()
