@@ -348,7 +348,7 @@ class RenderOptions(Declared):
         least=1, most=4096, parse=parse_pair,
     )  # fmt: skip
     samples: int = option(
-        3, "Samples per pixel along each axis: 2 is quicker.", metavar="N", least=1, most=8
+        4, "Samples per pixel along each axis: 2 is quicker.", metavar="N", least=1, most=8
     )
     disparity_range: Range = option(
         (-4.0, 4.0),

@@ -46,20 +46,32 @@ def barycentric(corners, step_u, step_v, samples, out):
 
 
 @inlined
+def within_cell(other, samples):
+    """Where in its cell a sample lies, along one axis, by its number along the other.
+
+    No two samples of a pixel have one row or column in common, so that an upright edge, too, covers
+    it in steps of 1 / samples^2.
+    """
+    return (other % samples + 0.5) / samples
+
+
+@inlined
 def draw_triangle(corner, step_u, step_v, samples, number, edges, depth, owner):
     """Draw one triangle into a z-buffer."""
-    if not barycentric(corner, step_u, step_v, samples, edges):
+    if not barycentric(corner, step_u, step_v, float(samples), edges):
         return
     rows, columns = depth.shape
-    first_x, last_x = max(int(edges[2, 0] - 0.5), 0), min(int(edges[2, 1] + 0.5), columns - 1)
-    first_y, last_y = max(int(edges[3, 0] - 0.5), 0), min(int(edges[3, 1] + 0.5), rows - 1)
+    first_x, last_x = max(int(edges[2, 0]), 0), min(int(edges[2, 1]), columns - 1)
+    first_y, last_y = max(int(edges[3, 0]), 0), min(int(edges[3, 1]), rows - 1)
     far, by_0, by_1 = corner[2, 2], corner[0, 2] - corner[2, 2], corner[1, 2] - corner[2, 2]
-    w0x, w1x = edges[0, 1], edges[1, 1]
+    w0x, w1x, w0y, w1y = edges[0, 1], edges[1, 1], edges[0, 2], edges[1, 2]
     for y in range(first_y, last_y + 1):
-        row_0 = edges[0, 0] + edges[0, 2] * (y + 0.5)
-        row_1 = edges[1, 0] + edges[1, 2] * (y + 0.5)
+        in_x = within_cell(y, samples)
+        row_0 = edges[0, 0] + w0y * y + w0x * in_x
+        row_1 = edges[1, 0] + w1y * y + w1x * in_x
         for x in range(first_x, last_x + 1):
-            w0, w1 = row_0 + w0x * (x + 0.5), row_1 + w1x * (x + 0.5)
+            in_y = within_cell(x, samples)
+            w0, w1 = row_0 + w0x * x + w0y * in_y, row_1 + w1x * x + w1y * in_y
             if w0 >= EDGE and w1 >= EDGE and w0 + w1 <= 1.0 - EDGE:
                 near = np.float32(far + w0 * by_0 + w1 * by_1)
                 if near > depth[y, x]:
@@ -73,6 +85,39 @@ def draw(corners, step_u, step_v, samples, depth, owner):
     edges = np.empty((4, 3))
     for triangle in range(len(corners)):
         draw_triangle(corners[triangle], step_u, step_v, samples, triangle, edges, depth, owner)
+
+
+@compiled
+def settle(corners, samples, needed, depth, owner, out):
+    """Fill `out` (h, w) with the disparity at each pixel's centre of one of the surfaces in it.
+
+    It is that of the nearest surface that, with what is in front of it, has `needed` of the pixel's
+    samples.
+    """
+    edges, values = np.empty((4, 3)), np.empty(samples * samples, np.float32)
+    for row in range(out.shape[0]):
+        for column in range(out.shape[1]):
+            top, left = row * samples, column * samples
+            for k in range(samples * samples):
+                values[k] = -depth[top + k // samples, left + k % samples]
+            values.sort()
+            chosen = -values[needed - 1]
+            triangle = -1
+            for k in range(samples * samples):
+                y, x = top + k // samples, left + k % samples
+                if depth[y, x] == chosen:
+                    triangle = owner[y, x]
+            if triangle < 0:
+                out[row, column] = NOTHING
+                continue
+            corner = corners[triangle]
+            barycentric(corner, 0.0, 0.0, 1.0, edges)
+            w0 = edges[0, 0] + edges[0, 1] * (column + 0.5) + edges[0, 2] * (row + 0.5)
+            w1 = edges[1, 0] + edges[1, 1] * (column + 0.5) + edges[1, 2] * (row + 0.5)
+            far, by_0, by_1 = corner[2, 2], corner[0, 2] - corner[2, 2], corner[1, 2] - corner[2, 2]
+            # a triangle that is seen from its side has no bounds beyond its edge
+            here = far + w0 * by_0 + w1 * by_1
+            out[row, column] = min(max(here, -values[-1]), -values[0])
 
 
 @inlined
@@ -96,7 +141,7 @@ def draw_map(positions, projection, shadow_map):
     edges, corner = np.empty((4, 3)), np.empty((3, 3))
     for triangle in range(len(positions)):
         apply(projection, positions[triangle], corner)
-        draw_triangle(corner, 0.0, 0.0, 1.0, triangle, edges, shadow_map, owner)
+        draw_triangle(corner, 0.0, 0.0, 1, triangle, edges, shadow_map, owner)
 
 
 @compiled

@@ -20,6 +20,8 @@ from oaccdepth.rendering.meshes import IntArray, Mesh, Texture, corner_normals
 from oaccdepth.rendering.rig import Rig
 
 NEAREST = 0.05  # depth; what reaches nearer to the camera, or behind it, is left out
+TRUTH_SAMPLES = 5  # along each side of a pixel, by which its surface is chosen
+COVERED = 0.4  # of a pixel, from which on a surface is the pixel's: so it is in the HCI benchmark
 TOLERANCE_PX = 0.003  # of disparity: a triangle this much in front hides a point
 
 
@@ -47,28 +49,41 @@ class Triangles:
 
 
 def find_disparity(triangles: Triangles, size: tuple[int, int]) -> FloatArray:
-    """Disparity at the pixel centres of the reference view, (h, w) [px]; -inf where nothing is."""
+    """Disparity of the reference view's pixels, (h, w) [px]; -inf where nothing is.
+
+    Of several surfaces in a pixel it is the nearest that has enough of it (`COVERED`).
+    """
     from oaccdepth.rendering import rasteriser
 
-    depth = np.full(size, rasteriser.NOTHING, np.float32)
-    owner = np.full(size, -1, np.int32)
-    rasteriser.draw(triangles.corners, 0.0, 0.0, 1.0, depth, owner)
-    return np.where(owner < 0, np.float32(-np.inf), depth)
+    disparity = _settle(triangles.corners, size)
+    return np.where(disparity == rasteriser.NOTHING, np.float32(-np.inf), disparity)
 
 
 def find_nearness(scene: Scene) -> FloatArray:
-    """1 / depth at the pixel centres of the reference view, (h, w); needs no places of cameras."""
+    """1 / depth of the reference view's pixels, (h, w); needs no places of cameras."""
     from oaccdepth.rendering import rasteriser
 
     meshes = [_without_what_is_too_near(mesh) for mesh in scene.meshes]
     positions = np.concatenate([mesh.points[mesh.faces] for mesh in meshes])
     corners = replace(scene.rig, beta=1.0, offset=0.0).project(positions)
-    depth = np.full(scene.rig.size, rasteriser.NOTHING, np.float32)
-    owner = np.full(scene.rig.size, -1, np.int32)
-    rasteriser.draw(corners, 0.0, 0.0, 1.0, depth, owner)
-    if (owner < 0).any():
+    nearness = _settle(corners, scene.rig.size)
+    if (nearness == rasteriser.NOTHING).any():
         raise ValueError("the scene has no background: something must cover the whole view")
-    return depth
+    return nearness
+
+
+def _settle(corners: FloatArray, size: tuple[int, int]) -> FloatArray:
+    """The third coordinate of the surface that each pixel shows, (h, w)."""
+    from oaccdepth.rendering import rasteriser
+
+    fine = (size[0] * TRUTH_SAMPLES, size[1] * TRUTH_SAMPLES)
+    depth = np.full(fine, rasteriser.NOTHING, np.float32)
+    owner = np.full(fine, -1, np.int32)
+    rasteriser.draw(corners, 0.0, 0.0, TRUTH_SAMPLES, depth, owner)
+    settled = np.empty(size, np.float32)
+    needed = round(COVERED * TRUTH_SAMPLES**2)
+    rasteriser.settle(corners, TRUTH_SAMPLES, needed, depth, owner, settled)
+    return settled
 
 
 def find_visibility(triangles: Triangles, disparity: FloatArray, places: FloatArray) -> BoolArray:

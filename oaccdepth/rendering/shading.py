@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from oaccdepth.compiling import compiled, inlined
-from oaccdepth.rendering.rasteriser import NOTHING, barycentric, draw
+from oaccdepth.rendering.rasteriser import NOTHING, barycentric, draw, within_cell
 
 # Columns of what a corner carries: 1 / depth is the first, position from 3, normal from 6, ambient
 # light from 9.
@@ -97,9 +97,9 @@ def prepare_triangle(corners, carried, step_u, step_v, samples, edges, slopes):
 
 @inlined
 def weigh(carried, triangle, edges, x, y, weights):
-    """Weights of the corners at sample (x, y), correct in perspective; returns 1 / depth there."""
-    w0 = edges[0, 0] + edges[0, 1] * (x + 0.5) + edges[0, 2] * (y + 0.5)
-    w1 = edges[1, 0] + edges[1, 1] * (x + 0.5) + edges[1, 2] * (y + 0.5)
+    """Weights of the corners at place (x, y), correct in perspective; returns 1 / depth there."""
+    w0 = edges[0, 0] + edges[0, 1] * x + edges[0, 2] * y
+    w1 = edges[1, 0] + edges[1, 1] * x + edges[1, 2] * y
     w2 = (1.0 - w0 - w1) * carried[triangle, 2, 0]
     w0, w1 = w0 * carried[triangle, 0, 0], w1 * carried[triangle, 1, 0]
     total = w0 + w1 + w2
@@ -226,7 +226,8 @@ def shade(triangles, textures, materials, light, view, samples, owner, out):
                         corners[triangle], carried[triangle], step_u, step_v, samples, edges, slopes
                     )
                     before = triangle
-                near = weigh(carried, triangle, edges, x, y, weights)
+                place_x, place_y = x + within_cell(y, samples), y + within_cell(x, samples)
+                near = weigh(carried, triangle, edges, place_x, place_y, weights)
                 if triangle != lit_triangle:
                     point[0] = near
                     for k in range(1, CARRIED):
@@ -253,7 +254,7 @@ def draw_view(triangles, textures, materials, light, place, baseline, samples, o
     depth = np.full((rows, columns), np.float32(NOTHING))
     owner = np.full((rows, columns), np.int32(-1))
     step_u, step_v = place[0], place[1]
-    draw(triangles[0], step_u, step_v, float(samples), depth, owner)
+    draw(triangles[0], step_u, step_v, samples, depth, owner)
     camera = np.array([step_v * baseline, step_u * baseline, 0.0])
     view = (step_u, step_v, camera)
     shade(triangles, textures, materials, light, view, samples, owner, out)

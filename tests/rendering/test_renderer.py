@@ -46,7 +46,13 @@ def scene():
 
 def hits(scene, start, direction):
     """Distances along a ray at which it meets triangles, with the colour there."""
-    a, b, c, colours = triangles(scene)
+    distances, met = cross(scene, start, direction)
+    return list(zip(distances[met], triangles(scene)[3][met], strict=True))
+
+
+def cross(scene, start, direction):
+    """Distances along a ray at which it meets the plane of each triangle, and is that in it."""
+    a, b, c, _ = triangles(scene)
     normals, others = np.cross(direction, c - a), np.cross(start - a, b - a)
     areas = dot(b - a, normals)
     with np.errstate(divide="ignore", invalid="ignore"):  # triangles along the ray
@@ -54,7 +60,7 @@ def hits(scene, start, direction):
         met = (np.abs(areas) >= 1e-12) & (np.minimum(first, second) >= -1e-9)
         met &= first + second <= 1 + 1e-9
         distances = dot(c - a, others) / areas
-    return list(zip(distances[met], colours[met], strict=True))
+    return distances, met
 
 
 def triangles(scene):
@@ -78,13 +84,29 @@ def ray(rig, u, v, y, x):
     return start, np.array([right / rig.focal, down / rig.focal, 1.0])  # depth grows by 1
 
 
-def test_disparity_is_that_of_the_first_triangle_on_each_ray(scene):
+def places_in_a_pixel(samples):
+    """Down and right of its centre: no two in one row or column."""
+    for i, j in np.ndindex(samples, samples):
+        yield (i + (j + 0.5) / samples) / samples - 0.5, (j + (i + 0.5) / samples) / samples - 0.5
+
+
+def test_disparity_is_that_of_the_nearest_surface_that_covers_enough_of_a_pixel(scene):
     disparity = find_disparity(gather(scene), SIZE)
+    others = 0
     for y, x in np.ndindex(*SIZE):
-        depth = min(distance for distance, _ in hits(scene, *ray(scene.rig, 0, 0, y, x)))
-        expected = scene.rig.beta / depth - scene.rig.offset
+        seen = []
+        for down, right in places_in_a_pixel(5):
+            distances, met = cross(scene, *ray(scene.rig, 0, 0, y + down, x + right))
+            triangle = np.where(met, distances, np.inf).argmin()
+            seen.append((scene.rig.beta / distances[triangle] - scene.rig.offset, triangle))
+        seen.sort(reverse=True)
+        distances, met = cross(scene, *ray(scene.rig, 0, 0, y, x))
+        here = scene.rig.beta / distances[seen[9][1]] - scene.rig.offset
+        expected = np.clip(here, seen[-1][0], seen[0][0])
         assert disparity[y, x] == pytest.approx(expected, abs=2e-4)
+        others += abs(scene.rig.beta / distances[met].min() - scene.rig.offset - expected) > 0.05
     assert len(np.unique(np.round(disparity, 1))) > 10
+    assert 5 < others < 40  # of 520 pixels: not always what is at their centre
 
 
 @pytest.mark.parametrize("place", [(0, 0), (-2, 1), (1.5, -0.25)])
@@ -93,7 +115,7 @@ def test_a_view_shows_what_its_rays_meet(scene, place):
     light = render_views(gather(scene), scene.rig, places, samples=2)[0, 0]
     for y, x in np.ndindex(*SIZE):
         colours = []
-        for down, right in [(-0.25, -0.25), (-0.25, 0.25), (0.25, -0.25), (0.25, 0.25)]:
+        for down, right in places_in_a_pixel(2):
             met = hits(scene, *ray(scene.rig, *place, y + down, x + right))
             colours.append(min(met, key=lambda hit: hit[0])[1] ** 2)  # linear light
         np.testing.assert_allclose(light[y, x], np.mean(colours, axis=0), atol=2e-3)
@@ -117,7 +139,7 @@ def test_visibility_asks_what_is_first_on_the_ray_to_each_point(scene):
             if abs(nearest - own - 0.003) > 0.002:  # else it is a matter of rounding
                 assert visibility[i, j, y, x] == (nearest < own + 0.003)
                 checked += 1
-    assert visibility[1, 1].all()
+    assert visibility[1, 1].mean() > 0.95  # what covers most of a pixel may miss its centre
     assert checked > 3000 and 0.05 < (~visibility).mean() < 0.6
 
 
