@@ -430,4 +430,5 @@ def surfaces_at(disparity, views, far, near, y, x):
     rest = own - colours[0] - np.clip(shares[0], 0, 1) * apart
     contrast, misfit = (np.sqrt(np.mean(x**2)) for x in (apart, rest))
     signs = [share - 0.5 for share in shares]
-    return [*places, *signs, contrast, misfit, *variations, min(weights)]
+    unsure = [min(one / contrast, 2) for one in (misfit, *variations)]
+    return [*places, *signs, contrast, *unsure, min(weights)]

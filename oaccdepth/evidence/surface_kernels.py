@@ -6,7 +6,14 @@ import numpy as np
 
 from oaccdepth.compiling import compiled
 from oaccdepth.evidence.plain import PRESENT
-from oaccdepth.evidence.surfaces import APART, FIELDS, LEAST_CONTRAST, LEAST_WEIGHT, RADIUS
+from oaccdepth.evidence.surfaces import (
+    APART,
+    FIELDS,
+    LEAST_CONTRAST,
+    LEAST_WEIGHT,
+    MOST_UNSURE,
+    RADIUS,
+)
 
 F = np.float32
 ZERO, ONE, HALF = F(0), F(1), F(0.5)
@@ -149,7 +156,8 @@ def meet(  # type: ignore[no-untyped-def]
                 seen, _ = _covered(other, behind[2:], front[2:])
                 out[4 + side, y, x] = two * (seen - HALF)
             out[6, y, x] = two * contrast
-            out[7, y, x] = two * np.sqrt(misfit / F(channels))
-            out[8, y, x] = two * vary_f
-            out[9, y, x] = two * vary_n
+            beside = ONE / max(contrast, F(LEAST_CONTRAST))
+            out[7, y, x] = two * min(np.sqrt(misfit / F(channels)) * beside, F(MOST_UNSURE))
+            out[8, y, x] = two * min(vary_f * beside, F(MOST_UNSURE))
+            out[9, y, x] = two * min(vary_n * beside, F(MOST_UNSURE))
             out[10, y, x] = two * min(weight_f, weight_n)

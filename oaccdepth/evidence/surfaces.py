@@ -25,7 +25,12 @@ PURE = (
 )
 FALL = 1.5  # px: neighbours count e times less with every such distance
 LEAST_CONTRAST = 1e-3  # between the colours of two surfaces, each channel in [0, 1]
+MOST_UNSURE = 2.0  # times that contrast: what varies more than so cannot be told apart at all
 LEAST_WEIGHT = 1e-6  # of what is known of a surface
+COVERED = 0.4  # of a pixel, from which on the nearer surface is the pixel's (docs/rendering.md)
+CLEAR_CONTRAST = 0.05  # between two surfaces, from which on a share of a pixel is to be trusted
+CLEAR = 0.3  # misfit and variation, beside that contrast, up to which it is
+CLEAR_WEIGHT = 0.01  # what it must at least be learnt from
 FIELDS = 11  # places: 2; shares: 4; contrast, misfit, variation of both, weight
 
 
@@ -35,9 +40,9 @@ def surfaces(disparity: Tensor, views: Views) -> Tensor:
 
     The farther and the nearer one [px]; how much of the pixel the nearer one covers, less a half:
     by the pixel's colour, by its light (the colour squared), and by what all views see at the
-    nearer and at the farther surface; how far apart the colours of both are; how far the pixel's is
-    from any mixture of them; how much the colours of each vary; how much there was to learn all
-    this from. All but the first two are 0 where there is one surface only.
+    nearer and at the farther surface; how far apart the colours of both are; how far, beside that,
+    the pixel's is from any mixture of them, and how much the colours of each vary; how much there
+    was to learn all this from. All but the first two are 0 where there is one surface only.
     """
     far, near = lean(disparity, -1 / SOFTNESS), lean(disparity, 1 / SOFTNESS)
     pure = 1 / (1 + (local_range(disparity) / PURE) ** 2)
@@ -60,6 +65,21 @@ def surfaces(disparity: Tensor, views: Views) -> Tensor:
         out.numpy(),
     )
     return out
+
+
+@torch.no_grad()
+def settle_edges(disparity: Tensor, views: Views) -> Tensor:
+    """A map (h, w) [px] whose pixels on clear edges have the surface that covers enough of them.
+
+    Of two even surfaces that differ in colour, the colour of a pixel between them says more exactly
+    than any match which of them it is.
+    """
+    far, near, _, light, _, _, contrast, *unsure, weight = surfaces(disparity, views)
+    clear = (local_range(disparity) > APART) & (near - far > 2 * APART)
+    clear &= (contrast > CLEAR_CONTRAST) & (weight > CLEAR_WEIGHT)
+    clear &= torch.stack(unsure).amax(0) < CLEAR
+    covering = torch.where(light > COVERED - 0.5, near, far)
+    return torch.where(clear, covering, disparity)
 
 
 def present(picture: Tensor) -> Tensor:
@@ -126,7 +146,12 @@ def plain_meet(views: Views, disparity: Tensor, pure: Tensor, far: Tensor, near:
     seen = [covered(mean_colour(views, place), colour_f, colour_n) for place in reversed(places)]
     shares = [share, covered(picture.square(), light_f, light_n), *seen]
     signs = [one - 0.5 for one in shares]
-    signs += [apart.square().mean(0).sqrt(), misfit, *variation, torch.minimum(weight_f, weight_n)]
+    contrast = apart.square().mean(0).sqrt()
+    unsure = [
+        (one / contrast.clamp(min=LEAST_CONTRAST)).clamp(max=MOST_UNSURE)
+        for one in (misfit, *variation)
+    ]
+    signs += [contrast, *unsure, torch.minimum(weight_f, weight_n)]
     return torch.stack(places + [two * sign for sign in signs])
 
 

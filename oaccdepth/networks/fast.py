@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from oaccdepth import evidence
 from oaccdepth.evidence.fit import fewer, fit
 from oaccdepth.evidence.reach import reach
-from oaccdepth.evidence.surfaces import FIELDS, present, surfaces
+from oaccdepth.evidence.surfaces import FIELDS, present, settle_edges, surfaces
 from oaccdepth.evidence.views import Views, thin_out
 from oaccdepth.networks.blocks import Hourglass, UNet, by_level, plus
 from oaccdepth.networks.paper import LEAK
@@ -158,6 +158,8 @@ class FastNet(nn.Module):
         asked = fewer(views)
         disparity, information = fit(asked, answer.disparity[0], times)
         far = reach(asked, disparity, information)[None] if times > 1 else None
+        if times > 1:
+            disparity = settle_edges(disparity, views)
         information = information[None]
         return replace(answer, disparity=disparity[None], information=information, reach=far)
 
