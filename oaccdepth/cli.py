@@ -89,7 +89,7 @@ def _lack(error: Exception) -> str | None:
     if is_out_of_memory(error):
         return ADVICE_ON_MEMORY
     if isinstance(error, OSError) and error.errno in FULL:  # what is printed may go to a file
-        return printable(f"{error.filename or 'the output'}: {error.strerror}. Make room.")
+        return printable(f"{error.filename or 'the output'}: {error.strerror}. Free some space.")
     return None
 
 

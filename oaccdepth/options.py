@@ -126,7 +126,7 @@ class ReadOptions(Declared):
 
     views: Pair | None = option(
         None,
-        "Grid of the file, if it is not obvious.",
+        "Grid of cameras, rows x columns, if the files do not give it.",
         metavar="UxV",
         least=1,
         most=MOST_VIEWS,
@@ -166,7 +166,7 @@ class ReadOptions(Declared):
     )
     layout: str | None = option(
         None,
-        "How a picture holds the views: mosaic or lenslet. Default: detected.",
+        "How the views are arranged in one picture: mosaic or lenslet. Default: detected.",
         metavar="NAME",
         choices=("mosaic", "lenslet"),
     )
@@ -210,7 +210,8 @@ class EstimateOptions(Declared):
     )
     tile: int | None = option(
         None,
-        "Side of the tiles; smaller ones need less memory. Default: depends on the device.",
+        "Width and height of the tiles; smaller ones need less memory. Default: depends on the "
+        "device.",
         metavar="PX",
         least=16,
     )
@@ -246,7 +247,7 @@ class WriteOptions(Declared):
 
     formats: tuple[str, ...] = option(
         (),
-        "Another file besides PFM and pictures: npy, png16, depth or ply. Repeat for more.",
+        "Also write this file: npy, png16, depth or ply. Repeat for more.",
         flag="--format",
         metavar="NAME",
     )
@@ -277,14 +278,14 @@ class TrainOptions(Declared):
 
     preset: str = option("fast", "Which network: fast or paper.", metavar="NAME")
     minutes: float | None = option(
-        None, "How long to train, over all sessions of the run.", metavar="N", least=0
+        None, "How long to train, counting all sessions of the run.", metavar="N", least=0
     )
     steps: int | None = option(
         None, "How many steps to train, instead of --minutes.", metavar="N", least=1
     )
     initial: str | None = option(None, "Weights to start from.", metavar="NAME|FILE")
     batch: int = option(8, "Patches per step and process.", metavar="N", least=1)
-    patch: int = option(64, "Side of a patch.", metavar="PX", least=16)
+    patch: int = option(64, "Width and height of a patch.", metavar="PX", least=16)
     learning_rate: float = option(
         2e-3, "Learning rate at the end of the warm-up.", metavar="RATE", least=0
     )
@@ -319,13 +320,13 @@ class TrainOptions(Declared):
         "needs --initial).",
         metavar="NAME",
     )
-    freeze_norms: bool = option(False, "Keep the batch norms' statistics of --initial.")
+    freeze_norms: bool = option(False, "Keep the batch-norm statistics of --initial.")
     validate_steps: int = option(
-        1000, "Steps between validations; 0: only at the end.", metavar="N", least=0
+        1000, "Steps between validations; 0 to validate only at the end.", metavar="N", least=0
     )
     checkpoint_minutes: float = option(5.0, "Minutes between checkpoints.", metavar="N", least=0)
     workers: int = option(
-        1, "Processes that prepare patches; 0: the training process itself.", metavar="N", least=0
+        1, "Processes that prepare patches; 0 to use the training process.", metavar="N", least=0
     )
     seed: int = option(0, "Seed of the patches and the first weights.", metavar="N")
 
@@ -338,7 +339,7 @@ class RenderOptions(Declared):
 
     scenes: int = option(20, "How many scenes.", metavar="N", least=1, most=100_000)
     seed: int = option(
-        0, "Seed of the first scene; the others count up from it.", metavar="N", least=0
+        0, "Seed of the first scene; each following scene adds one.", metavar="N", least=0
     )
     grid: Pair = option(
         (9, 9), "Cameras. Default: 9x9.", metavar="UxV", least=1, most=MOST_VIEWS, parse=parse_pair
@@ -371,7 +372,7 @@ class BatchOptions(Declared):
         (), "Skip scenes that match. Repeat for more.", metavar="PATTERN"
     )
     limit: int | None = option(None, "Only the first N scenes.", metavar="N", least=1)
-    redo: bool = option(False, "Repeat scenes that are already done.", flag="--overwrite")
+    redo: bool = option(False, "Process finished scenes again.", flag="--overwrite")
     jobs: int | None = option(
         None,
         "Number of processes; GPUs are used in turn. Default: 1; with --ray, as many as fit.",

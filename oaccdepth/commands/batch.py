@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from oaccdepth.batch import Job, Record, Summary
     from oaccdepth.commands.shared.progress import Bar
 
-Root = Annotated[Path, typer.Argument(metavar="ROOT", help="Folder that holds light fields.")]
+Root = Annotated[Path, typer.Argument(metavar="ROOT", help="Folder with light fields.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only list what would be done.")]
 SECONDS_PER_SCENE = 10.0  # of 9x9 views of 512x512 px, on two cores
 SCORES = {"mse_100": "MSE\nx100", "badpix_0070": "BadPix\n0.07 %"}  # those in the table
@@ -170,7 +170,7 @@ def _print_summary(summary: Summary, as_json: bool, quiet: bool) -> None:
     counts = [sum(r.status == status for r in summary.records) for status in ("done", "skipped")]
     text = f"{counts[0]} done, {counts[1]} skipped, {len(summary.failed)} failed"
     if summary.not_reached:
-        text += f", {len(summary.not_reached)} not reached: run it again to continue"
+        text += f", {len(summary.not_reached)} not processed yet: run it again to continue"
     shared.print_message(text, quiet)
 
 

@@ -25,7 +25,7 @@ def benchmark(
         typer.Option("--preset", metavar="NAME", help="fast or paper. Default: both."),
     ] = None,
     size: Annotated[
-        int, typer.Option("--size", metavar="PX", min=32, help="Side of the views.")
+        int, typer.Option("--size", metavar="PX", min=32, help="Width and height of the views.")
     ] = 512,
     as_json: shared.AsJson = False,
     quiet: shared.Quiet = False,

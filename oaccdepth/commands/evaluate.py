@@ -41,7 +41,7 @@ Dataset = Annotated[
     typer.Option("--dataset", metavar="ROOT", help="Folder of scenes with ground truth."),
 ]
 Border = Annotated[
-    int, typer.Option("--border", metavar="PX", min=0, help="Pixels ignored at each side.")
+    int, typer.Option("--border", metavar="PX", min=0, help="Pixels to ignore on each side.")
 ]
 ErrorMaps = Annotated[
     Path | None,

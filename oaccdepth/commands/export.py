@@ -15,14 +15,17 @@ from oaccdepth.options import EstimateOptions
 
 @takes(estimating=(EstimateOptions, "weights"))
 def export(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the two files.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder for the two files.")],
     tile: Annotated[
-        int, typer.Option("--tile", metavar="PX", min=16, help="Side of a tile.")
+        int, typer.Option("--tile", metavar="PX", min=16, help="Width and height of a tile.")
     ] = 128,
     levels: Annotated[
         int,
         typer.Option(
-            "--levels", metavar="N", min=1, help="Disparities of the first pass, an even number."
+            "--levels",
+            metavar="N",
+            min=1,
+            help="Disparities that the first pass compares; must be even.",
         ),
     ] = 34,
     overwrite: shared.Overwrite = False,

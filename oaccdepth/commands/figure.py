@@ -58,7 +58,7 @@ EndsOfErrors = Annotated[
 ]
 FramesPerSecond = Annotated[
     float,
-    typer.Option("--fps", metavar="N", min=1, max=60, help="Frames of the animation per second."),
+    typer.Option("--fps", metavar="N", min=1, max=60, help="Frames per second of the animation."),
 ]
 
 

@@ -18,7 +18,7 @@ BITS = {"uint8": 8, "uint16": 16, "float32": 32}
 RANGE_SOURCES = {
     "file": "given by the files",
     "estimated": "estimated",
-    "weights": "all that the converted weights search",
+    "weights": "the whole range of the converted weights",
     "none": "a guess: the views show no texture (black, constant or only noise?)",
 }
 

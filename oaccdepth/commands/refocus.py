@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 MASK_DECAY = 8.0
 PictureFile = Annotated[
     Path,
-    typer.Option("--output", "-o", metavar="FILE", help="Picture to write, a .png."),
+    typer.Option("--output", "-o", metavar="FILE", help="Picture to write (.png)."),
 ]
 FocusedDisparity = Annotated[
     float | None,
     typer.Option(
         "--disparity",
         metavar="PX",
-        help="Disparity in px that is in focus; nearer is larger.",
+        help="Disparity to focus on, in px; nearer is larger.",
     ),
 ]
 DisparityFile = Annotated[
@@ -79,7 +79,7 @@ def refocus(
     if (disparity is None) == (all_in_focus is None):
         raise InvalidOption("give either --disparity PX or --all-in-focus FILE.pfm.")
     if all_in_focus is not None and aperture is not None:
-        raise InvalidOption("--aperture has no meaning with --all-in-focus: leave it out.")
+        raise InvalidOption("--aperture has no effect with --all-in-focus: leave it out.")
     if output.suffix.lower() != ".png":
         raise InvalidOption(f"{output}: expected a name that ends in .png.")
     check_file(output, overwrite)

@@ -19,7 +19,7 @@ SECONDS_PER_SCENE = 10.0  # of the default size, on two cores
 def render(
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="DATA", help="Folder of the scenes."),
+        typer.Option("--output", "-o", metavar="DATA", help="Folder for the scenes."),
     ],
     objects: Annotated[
         Path | None,

@@ -25,7 +25,7 @@ def submission(
             "--runtime",
             metavar="SECONDS",
             min=0.0,
-            help="Runtime of scenes whose run.json does not have it.",
+            help="Runtime of scenes whose run.json has none.",
             show_default=False,
         ),
     ] = None,

@@ -20,7 +20,12 @@ Data = Annotated[
     Path,
     typer.Argument(metavar="DATA", help="Folder of scenes in the HCI layout, with ground truth."),
 ]
-Run = Annotated[Path, typer.Option("--output", "-o", metavar="RUN", help="Where to keep the run.")]
+Run = Annotated[
+    Path,
+    typer.Option(
+        "--output", "-o", metavar="RUN", help="Folder of the run: weights, numbers, state."
+    ),
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue a run that was stopped.")]
 Validation = Annotated[
     Path | None,

@@ -134,7 +134,7 @@ def check_size(light_field: LightField, loaded: LoadedWeights) -> None:
             f"{name}: a single view. Disparity needs two views or more of the same scene."
         )
     if loaded.kind == "paper" and light_field.reference_view != (rows // 2, columns // 2):
-        raise InvalidOption("--reference: these weights know the centre view only. Use fast.")
+        raise InvalidOption("--reference: these weights work only for the centre view. Use fast.")
     if loaded.kind == "paper" and min(rows, columns) < 3:
         raise InvalidLightField(
             f"{name}: {rows}x{columns} views, but these weights need 3x3 or more. "

@@ -183,7 +183,7 @@ def evaluate_folder(
 def _raise_nothing(output: Path, dataset: Path, num_missing: int, num_failed: int) -> NoReturn:
     """Say why no scene at all has a score."""
     if num_failed:
-        raise InvalidPrediction(f"{output}: none of the predictions there can be scored.")
+        raise InvalidPrediction(f"{output}: none of its predictions can be scored.")
     if not num_missing:
         raise UnreadableFile(
             f"{dataset}: holds no scene with ground truth. "

@@ -46,7 +46,7 @@ def open_regular(path: Path) -> BinaryIO:
         found = os.fstat(handle)
         _check(path, found.st_mode)
         if found.st_size == 0 and _is_made_up(handle):
-            raise UnreadableFile(f"{path}: is a file of the system, expected a regular file.")
+            raise UnreadableFile(f"{path}: is a system file, expected a regular file.")
         return os.fdopen(handle, "rb")
     except BaseException:
         os.close(handle)

@@ -385,7 +385,7 @@ def _check_missing(source: str, grid: ViewGrid, window: Window, options: ReadOpt
             f"{source}: found {rows * columns - len(grid.absent)} views, "
             f"expected {rows * columns} ({rows} x {columns}). Missing: {shown}. "
             + ("If the grid is another, pass --views UxV. " if is_guess else "")
-            + "To do without, pass --allow-missing."
+            + "To continue without them, pass --allow-missing."
         )
     return [f"{_views(len(missing))} missing, masked out: {shown}."]
 

@@ -57,8 +57,8 @@ def choose_axes(shape: Sequence[int], source: str, axes: str | None, matlab: boo
         if _fits(known, stored):
             return known[::-1] if matlab else known
     raise InvalidLightField(
-        f"{source}: an array of shape {' x '.join(map(str, stored))} is no light field that we "
-        "know. Expected camera rows, columns, height, width, channels; or pass --axes uvhwc."
+        f"{source}: an array of shape {' x '.join(map(str, stored))} is not a known kind of "
+        "light field. Expected camera rows, columns, height, width, channels; or pass --axes uvhwc."
     )
 
 
@@ -119,7 +119,7 @@ def array_grid(
         return _stack_grid(open_array, size, axes, options, source, reason)
     if max(size["u"], size["v"]) > LARGEST_GRID:
         raise InvalidLightField(
-            f"{source}: {size['u']} x {size['v']} views make no sense. "
+            f"{source}: {size['u']} x {size['v']} views are not possible. "
             "Pass the order of the axes with --axes, such as uvhwc."
         )
 

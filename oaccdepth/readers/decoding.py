@@ -120,7 +120,7 @@ def _damaged(path: Path, error: BaseException) -> UnreadableFile:
     if isinstance(error, FileNotFoundError):
         return UnreadableFile(f"{path}: no such file.")
     if isinstance(error, PermissionError):
-        return UnreadableFile(f"{path}: may not be read. Check its permissions.")
+        return UnreadableFile(f"{path}: no permission to read it. Check its permissions.")
     return UnreadableFile(f"{path}: damaged or not a picture. Copy or export it again.")
 
 

@@ -34,7 +34,7 @@ def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
     folders = _view_folders(path)
     rows, columns = (sorted({place[axis] for place in folders}) for axis in (0, 1))
     if max(len(rows), len(columns)) > LARGEST_GRID:
-        raise InvalidLightField(f"{path}: {len(rows)} x {len(columns)} views make no sense.")
+        raise InvalidLightField(f"{path}: {len(rows)} x {len(columns)} views are not possible.")
     grid = {(rows.index(u), columns.index(v)): name for (u, v), name in folders.items()}
     shape = len(rows), len(columns)
     centre = grid.get((shape[0] // 2, shape[1] // 2))

@@ -191,12 +191,12 @@ def _mosaic_grid(path: Path, name: str, shape: tuple[int, ...], options: ReadOpt
     views = options.views or (named and (int(named[1]), int(named[2])))
     if views is None:
         raise InvalidLightField(
-            f"{path}: {name} holds views side by side and does not say how many. Pass --views UxV."
+            f"{path}: {name} has views side by side, but does not say how many. Pass --views UxV."
         )
     rows, columns = views
     if len(shape) != 2 or shape[1] % rows or shape[0] % columns or 0 in shape:
         raise InvalidLightField(
-            f"{path}: {name} of {' x '.join(map(str, shape[::-1]))} is no multiple of "
+            f"{path}: {name} of {' x '.join(map(str, shape[::-1]))} is not a multiple of "
             f"{rows} x {columns} views. Pass --views UxV."
         )
     height, width = shape[1] // rows, shape[0] // columns

@@ -82,7 +82,7 @@ def _items(path: Path, group: Any, counted: Iterator[int]) -> Iterator[tuple[str
 
 def _elsewhere(path: Path, name: str, other: str) -> UnreadableFile:
     return UnreadableFile(
-        f"{path}: {name} lies in another file ({other}), which is not followed. "
+        f"{path}: {name} lies in another file ({other}), which is not opened. "
         "Copy the array into this file."
     )
 
@@ -109,7 +109,7 @@ def _check_filters(path: Path, name: str, dataset: Any) -> None:
     filters = [made.get_filter(number)[0] for number in range(made.get_nfilters())]
     if not FILTERS.issuperset(filters) or len(set(filters)) < len(filters):
         raise UnreadableFile(
-            f"{path}: {name} is compressed in a way that is not read. "
+            f"{path}: {name} is compressed in a way that is not supported. "
             "Save it again, with gzip or lzf."
         )
 

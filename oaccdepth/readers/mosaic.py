@@ -81,7 +81,7 @@ def _check_multiple(path: Path, height: int, width: int, shape: tuple[int, int])
     rows, columns = shape
     if height % rows or width % columns or max(shape) > LARGEST_GRID:
         raise InvalidLightField(
-            f"{path}: {width} x {height} pixels are no multiple of {columns} x {rows} "
+            f"{path}: {width} x {height} pixels are not a multiple of {columns} x {rows} "
             "(columns x rows of views). Pass the grid with --views ROWSxCOLUMNS."
         )
 

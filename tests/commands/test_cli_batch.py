@@ -145,7 +145,7 @@ def test_ctrl_c(root, weights, tmp_path, monkeypatch):
     process = subprocess.run([*map(str, command)], capture_output=True, text=True)
     stderr = process.stderr
     assert process.returncode == 130, stderr
-    assert stderr.splitlines()[-1].endswith("not reached: run it again to continue")
+    assert stderr.splitlines()[-1].endswith("not processed yet: run it again to continue")
     assert "Traceback" not in stderr
     assert not list(out.rglob("*.part*"))
     report = json.loads((out / "report.json").read_text())

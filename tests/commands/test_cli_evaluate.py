@@ -80,7 +80,7 @@ def test_one_bad_prediction_does_not_stop_the_others(tmp_path):
     result = run(out, "--dataset", data)
     assert result.exit_code == 1
     assert result.stderr.splitlines()[-1] == (
-        f"error: {out}: none of the predictions there can be scored."
+        f"error: {out}: none of its predictions can be scored."
     )
 
 

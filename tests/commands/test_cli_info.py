@@ -103,7 +103,7 @@ def test_converted_weights_search_all_they_can(run, scene, tmp_path):
     checkpoint.save(path, network, {"compat": "authors"})
     result = run("info", small, "--weights", path, "-v")
     assert result.exit_code == 0 and result.stderr == "measuring ...\n"
-    expected = "disparity     -4.0 to 4.0 px, all that the converted weights search"
+    expected = "disparity     -4.0 to 4.0 px, the whole range of the converted weights"
     assert expected in result.stdout.splitlines()
 
 

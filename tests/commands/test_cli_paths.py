@@ -75,7 +75,7 @@ def test_a_full_disk_behind_stdout(run, monkeypatch):
 
     monkeypatch.setattr(Console, "print", fail)
     done = run("formats")
-    message = "error: the output: No space left on device. Make room.\n"
+    message = "error: the output: No space left on device. Free some space.\n"
     assert (done.exit_code, done.stdout, done.stderr) == (1, "", message)
 
 

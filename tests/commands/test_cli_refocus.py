@@ -55,7 +55,7 @@ def test_all_in_focus(run, scene, scene_folder, light_field, tmp_path):
         ),
         (
             ["-o", "a.png", "--all-in-focus", "d.pfm", "--aperture", "1"],
-            "--aperture has no meaning with --all-in-focus: leave it out.",
+            "--aperture has no effect with --all-in-focus: leave it out.",
         ),
         (["-o", "a.jpg", "--disparity", "1"], "a.jpg: expected a name that ends in .png."),
         (["-o", "a.png", "--all-in-focus", "d.pfm"], "d.pfm: no such file. Give a PFM file."),

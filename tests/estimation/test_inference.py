@@ -258,7 +258,7 @@ def test_pictures_smaller_than_the_smallest_tile(untrained):
             None,
             "it: 1x5 views, but these weights need 3x3 or more. Use --weights fast.",
         ),
-        ((3, 3), (0, 1), "--reference: these weights know the centre view only. Use fast."),
+        ((3, 3), (0, 1), "--reference: these weights work only for the centre view. Use fast."),
     ],
 )
 def test_what_the_papers_network_cannot_do(grid, reference, message):

@@ -378,7 +378,7 @@ def test_picture_is_saved(visit):
 def test_without_webgl_it_says_so(launch, page_file):
     page = Visit(launch("--disable-3d-apis"), page_file, link="")
     assert page.page.locator("#trouble").is_visible()
-    assert "This browser offers no WebGL 2." in page.text("#trouble")
+    assert "This browser does not support WebGL 2." in page.text("#trouble")
     assert page.page.locator("#trouble-pictures canvas").count() == 3
     visible = page.page.locator("button:visible, input:visible, select:visible")
     assert visible.evaluate_all("(parts) => parts.map((part) => part.id)") == ["theme"]

@@ -248,14 +248,14 @@ def test_wrong_rank(tmp_path, views):
     fails(
         InvalidLightField,
         path,
-        f"{path}, LF: an array of shape 40 x 50 x 60 x 70 x 2 is no light field that we know. "
+        f"{path}, LF: an array of shape 40 x 50 x 60 x 70 x 2 is not a known kind of light field. "
         "Expected camera rows, columns, height, width, channels; or pass --axes uvhwc.",
     )
     np.save(tmp_path / "a.npy", views[0, 0])
     fails(
         InvalidLightField,
         tmp_path / "a.npy",
-        f"{tmp_path}/a.npy: an array of shape 20 x 28 x 3 is no light field that we know. "
+        f"{tmp_path}/a.npy: an array of shape 20 x 28 x 3 is not a known kind of light field. "
         "Expected camera rows, columns, height, width, channels; or pass --axes uvhwc.",
     )
     np.save(tmp_path / "a.npy", views[0, 0, 0])
@@ -351,7 +351,7 @@ def test_axes_that_make_no_sense(tmp_path, views):
     fails(
         InvalidLightField,
         tmp_path / "a.npy",
-        f"{tmp_path}/a.npy: 70 x 80 views make no sense. "
+        f"{tmp_path}/a.npy: 70 x 80 views are not possible. "
         "Pass the order of the axes with --axes, such as uvhwc.",
         axes="uvhwc",
     )

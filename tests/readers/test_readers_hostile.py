@@ -124,9 +124,7 @@ def test_files_of_the_system_are_not_waited_for(soon, tmp_path):
     (tmp_path / "a.png").symlink_to("/proc/version")
     with pytest.raises(UnreadableFile) as caught:
         open_regular(tmp_path / "a.png")
-    assert str(caught.value) == (
-        f"{tmp_path}/a.png: is a file of the system, expected a regular file."
-    )
+    assert str(caught.value) == (f"{tmp_path}/a.png: is a system file, expected a regular file.")
 
 
 def test_an_empty_file_is_a_regular_one(tmp_path):
@@ -470,7 +468,7 @@ def test_unusual_filters_of_hdf5(tmp_path, filters):
     with pytest.raises(UnreadableFile) as caught:
         readers.read(tmp_path / "a.h5")
     assert str(caught.value) == (
-        f"{tmp_path}/a.h5: LF is compressed in a way that is not read. "
+        f"{tmp_path}/a.h5: LF is compressed in a way that is not supported. "
         "Save it again, with gzip or lzf."
     )
 
@@ -522,7 +520,7 @@ def test_hdf5_links_to_other_files_are_not_followed(tmp_path, soon):
         with pytest.raises(UnreadableFile) as caught:
             readers.read(path)
         assert str(caught.value) == (
-            f"{path}: LF lies in another file ({name}), which is not followed. "
+            f"{path}: LF lies in another file ({name}), which is not opened. "
             "Copy the array into this file."
         )
 

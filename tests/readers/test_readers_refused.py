@@ -21,14 +21,14 @@ def test_size_that_is_no_multiple_of_the_grid(tmp_path, views):
     fails(
         InvalidLightField,
         tmp_path / "a_eslf.png",
-        f"{tmp_path}/a_eslf.png: 83 x 60 pixels are no multiple of 14 x 14 "
+        f"{tmp_path}/a_eslf.png: 83 x 60 pixels are not a multiple of 14 x 14 "
         "(columns x rows of views). Pass the grid with --views ROWSxCOLUMNS.",
     )
     files.write_picture(tmp_path / "a.png", picture)
     fails(
         InvalidLightField,
         tmp_path / "a.png",
-        f"{tmp_path}/a.png: 83 x 60 pixels are no multiple of 3 x 3 "
+        f"{tmp_path}/a.png: 83 x 60 pixels are not a multiple of 3 x 3 "
         "(columns x rows of views). Pass the grid with --views ROWSxCOLUMNS.",
         views=(3, 3),
     )

@@ -162,7 +162,7 @@ def test_a_missing_view_is_an_error(tmp_path, rendered):
         readers.read(tmp_path / "town")
     assert str(caught.value) == (
         f"{tmp_path}/town: found 24 views, expected 25 (5 x 5). Missing: input_Cam007.png. "
-        "To do without, pass --allow-missing."
+        "To continue without them, pass --allow-missing."
     )
 
 
@@ -182,7 +182,7 @@ def test_missing_views_are_named_as_their_neighbours(tmp_path, rendered, name, b
     assert str(caught.value) == (
         f"{tmp_path}/a: found 23 views, expected 25 (5 x 5). "
         f"Missing: {missing}, {name.format(4 + base, 4 + base)}. "
-        "To do without, pass --allow-missing."
+        "To continue without them, pass --allow-missing."
     )
 
 
@@ -195,7 +195,7 @@ def test_missing_numbers(tmp_path, rendered):
         readers.read(tmp_path / "a", ReadOptions(views=(5, 5)))
     assert str(caught.value) == (
         f"{tmp_path}/a: {found}img_09.png, img_24.png, img_25.png. "
-        "To do without, pass --allow-missing."
+        "To continue without them, pass --allow-missing."
     )
 
 
@@ -207,7 +207,7 @@ def test_numbered_views_may_lie_in_another_grid(tmp_path):
     assert str(caught.value) == (
         f"{tmp_path}/a: found 45 views, expected 49 (7 x 7). Missing: img_46.png, img_47.png, "
         "img_48.png and 1 more. If the grid is another, pass --views UxV. "
-        "To do without, pass --allow-missing."
+        "To continue without them, pass --allow-missing."
     )
     found = readers.read(tmp_path / "a", ReadOptions(views=(5, 9), check_orientation=False))
     assert np.array_equal(found.views, views)

@@ -12,7 +12,7 @@ const PART_MS = 200;
 export class Clip {
   constructor(canvas, crop) {
     const kind = FILM_KINDS.find(([type]) => globalThis.MediaRecorder?.isTypeSupported(type));
-    if (!kind) throw new Error("This browser records no video.");
+    if (!kind) throw new Error("This browser cannot record video.");
     const scale = Math.min(1, LARGEST_SIDE / Math.max(crop.width, crop.height));
     const even = (side) => 2 * Math.max(1, Math.round((side * scale) / 2)); // video codecs want it
     this.film = document.createElement("canvas");

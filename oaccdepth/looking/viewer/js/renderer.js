@@ -9,7 +9,7 @@ export const EPI_LENGTH = 81; // pixels of an EPI shown
 export class Renderer {
   constructor(canvas, scene) {
     const gl = canvas.getContext("webgl2", { antialias: false });
-    if (!gl) throw new GraphicsError("This browser offers no WebGL 2.");
+    if (!gl) throw new GraphicsError("This browser does not support WebGL 2.");
     Object.assign(this, { canvas, gl, scene });
     const largest = gl.getParameter(gl.MAX_TEXTURE_SIZE);
     if (Math.max(scene.width, scene.height) > largest)
