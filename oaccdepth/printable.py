@@ -1,4 +1,4 @@
-"""Text that a terminal only shows: names and values from files may hold escape sequences."""
+"""Text that is safe to print: names and values from files may hold escape sequences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a long task is: one kind of callback for all of them."""
+"""Progress of long tasks: one kind of callback for all of them."""
 
 from __future__ import annotations
 

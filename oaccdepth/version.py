@@ -1,3 +1,3 @@
-"""The package's version, on its own so that every module may know it."""
+"""The package's version, in a module that every other can import."""
 
 __version__ = "0.1.0"

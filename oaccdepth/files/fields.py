@@ -1,4 +1,4 @@
-"""Values that come from a file, each of a small checked type: numbers, ranges, cameras.
+"""Values that come from a file, each checked: numbers, ranges, cameras.
 
 Metadata may hold anything: text where a number belongs, a list, a date, infinity, a number of a
 million digits. Whoever reads a field says what it must be; anything else is a `BadField`.

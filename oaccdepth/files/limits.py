@@ -1,4 +1,4 @@
-"""What a file may claim: one budget, checked before anything is allocated, by every reader.
+"""Limits on what a file may ask for: one budget that every reader checks before it allocates.
 
 A file of n bytes may claim 256 MiB, or 200 n if that is more, and never more than 16 GiB. Pictures
 and arrays of views stay far below; what claims more is damaged, or made to fill the memory.

@@ -1,4 +1,4 @@
-"""Signals that end a program: none may come between two renames that belong together."""
+"""Signals that end a program, held back between two renames that belong together."""
 
 from __future__ import annotations
 
