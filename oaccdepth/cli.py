@@ -151,7 +151,7 @@ def _print_any_name() -> None:
 
 
 def main() -> None:
-    """Entry point of the installed command."""
+    """Run the command that `sys.argv` names, and exit with its code."""
     try:
         stop_cleanly()
         _print_any_name()

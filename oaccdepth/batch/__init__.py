@@ -29,7 +29,7 @@ from oaccdepth.batch.report import remove_report, write_index, write_report
 from oaccdepth.errors import InvalidOption, UnreadableFile, UnwritableOutput
 from oaccdepth.evaluation import scores
 from oaccdepth.files.atomic import remove_leftovers, told
-from oaccdepth.files.signals import undisturbed
+from oaccdepth.files.signals import exit_code, undisturbed
 from oaccdepth.options import BatchOptions, EstimateOptions, ReadOptions, WriteOptions
 from oaccdepth.version import __version__
 from oaccdepth.writers import results
@@ -44,8 +44,9 @@ class Summary:
     """The outcome of a batch."""
 
     records: tuple[Record, ...]  # in the order of the jobs
-    not_reached: tuple[str, ...] = ()  # scenes that remained when it was stopped with Ctrl-C
+    not_reached: tuple[str, ...] = ()  # scenes that remained when a signal stopped it
     not_read: tuple[tuple[str, str], ...] = ()  # looks like a light field, and why it was skipped
+    stopped: int = 0  # exit code after that signal: 130 for Ctrl-C
 
     @property
     def failed(self) -> list[Record]:
@@ -210,12 +211,13 @@ def run_jobs(
                 for record in finished:
                     records[record.scene] = record
                     on_record(record)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
             with undisturbed():  # a second Ctrl-C must not prevent the report
                 crew.close()
                 remove_leftovers(settings.output)  # of workers that were killed
                 records |= _untold(jobs, records, before)
-                return _finish(jobs, records, settings, not_read)
+                summary = _finish(jobs, records, settings, not_read)
+                return replace(summary, stopped=exit_code(error))
         return _finish(jobs, records, settings, not_read)
 
 

@@ -23,6 +23,7 @@ from typing import Protocol
 
 from oaccdepth.batch.job import Job, Pipeline, Record, Report, Settings
 from oaccdepth.errors import DeviceUnavailable, OaccDepthError
+from oaccdepth.files.signals import uninterrupted
 
 logger = logging.getLogger(__name__)
 
@@ -193,7 +194,8 @@ class ProcessWorker:
         self._process = context.Process(
             target=serve, args=(theirs, settings, num_threads), daemon=True
         )
-        with _without_interrupts():  # Ctrl-C reaches every process; only the batch handles it
+        # Ctrl-C reaches every process; only the batch handles it, when this one has its arguments
+        with uninterrupted(), _without_interrupts():
             self._process.start()
         theirs.close()  # otherwise we would not notice that the process has ended
         self._listener = threading.Thread(target=self._listen, daemon=True)

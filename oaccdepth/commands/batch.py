@@ -82,7 +82,7 @@ def batch(
     if opened:
         shared.open_page(output / INDEX_FILE)
     if summary.not_reached:
-        raise typer.Exit(130)  # stopped with Ctrl-C
+        raise typer.Exit(summary.stopped)
     if summary.failed:
         raise typer.Exit(1)
 

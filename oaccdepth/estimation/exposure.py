@@ -21,7 +21,7 @@ WINDOW = 5  # px; it is averaged over
 DARKEST, BRIGHTEST = 0.02, 0.95  # pixels that are neither black nor saturated
 FEWEST = 100  # pixels to compare
 NOTICEABLE = 0.006  # gains that all differ by less from 1 are left alone
-SURE = 3.0  # times its own error: a gain that is less off may be none
+SURE = 5.0  # times its own error: noise makes the largest of eighty gains nearly four times off
 LARGEST_GAIN = 2.0  # a view that differs more is not just exposed differently
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
 
 ENDING = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
+RETRY_SECONDS = 0.02
 
 
 class Terminated(KeyboardInterrupt):
@@ -27,15 +29,46 @@ def exit_code(error: KeyboardInterrupt) -> int:
 
 
 def stop_cleanly() -> None:
-    """Let SIGTERM and SIGHUP end this program as Ctrl-C does: what is half done is removed."""
+    """Let SIGTERM and SIGHUP end this program as Ctrl-C does: what is half done is removed.
+
+    A signal that arrives during an import takes effect after it: an exception in there may abort
+    the program (torch), be replaced by another one, or get lost.
+    """
 
     def stop(number: int, frame: FrameType | None) -> None:
-        raise Terminated(number)
+        if _is_importing(frame):
+            again = threading.Timer(RETRY_SECONDS, signal.raise_signal, (number,))
+            again.daemon = True
+            again.start()
+            return
+        raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
 
+    _heed(stop)
+
+
+def leave_at_once() -> None:
+    """Let signals end this program where it is, while there is nothing to clean up."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        with suppress(OSError):
+            os.write(2, b"stopped.\n")
+        os._exit(128 + number)
+
+    _heed(leave)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _heed(handler: Callable[[int, FrameType | None], None]) -> None:
     for number in ENDING:
-        # SIGHUP is ignored under nohup, and stays so; Ctrl-C has a handler of its own.
-        if signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, stop)
+        if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup: it stays so
+            signal.signal(number, handler)
 
 
 @contextmanager

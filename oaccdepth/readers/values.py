@@ -57,14 +57,37 @@ class Conversion:
         valid = None if alpha is None or self.ignores_alpha else _is_positive(alpha)
         if colour.dtype.kind == "f" and self.dtype == np.float32:
             return self._convert_floats(colour, valid)
-        rescaled = colour.dtype != self.dtype and colour.dtype in PICTURE_TYPES
-        converted = (
-            self._rescale(colour, name) if rescaled else self._convert_integers(colour, name)
-        )
+        converted, rescaled = self._convert_pictures(colour, name)
         return Converted(converted, _unless_all(valid), rescaled=rescaled)
 
+    def _convert_pictures(self, colour: Array, name: str) -> tuple[Array, bool]:
+        """Convert (..., h, w, c), and say whether a view was made with other bits."""
+        if colour.ndim > 3 and self._has_other_bits(colour):  # one of several views may have
+            parts = [self._convert_pictures(part, name) for part in colour]
+            return np.stack([part for part, _ in parts]), any(scaled for _, scaled in parts)
+        if self._has_other_bits(colour):
+            return self._rescale(colour, name), True
+        return self._convert_integers(colour, name), False
+
+    def _has_other_bits(self, colour: Array) -> bool:
+        """Whether a picture has another type, or values beyond those that are stretched.
+
+        A view with a few brighter pixels is as bright as the centre view as a whole.
+        """
+        if colour.dtype != self.dtype:
+            return colour.dtype in PICTURE_TYPES
+        if self.factor == 1 or self.dtype != np.uint16 or colour.max() <= self._largest_stretched:
+            return False
+        views = colour.reshape(-1, *colour.shape[-3:])
+        brightest = max(float(view.mean()) for view in views)
+        return self.factor * brightest > MOST_EXPOSURE * self.brightness
+
+    @property
+    def _largest_stretched(self) -> int:
+        return int(LARGEST_VALUE[self.dtype] / self.factor)
+
     def _rescale(self, colour: Array, name: str) -> Array:
-        """Bring a picture of 8 bits among 16, or of 16 among 8, to the values of the centre view.
+        """Bring a picture of other bits than the centre view to the values of the centre view.
 
         A file of 16 bits may hold 8 to 16: the right scale makes both views equally bright.
         """
@@ -77,13 +100,18 @@ class Conversion:
             wanted = math.log(self.brightness / mean)
             scale = min(scales, key=lambda each: abs(math.log(each) - wanted))
             if abs(math.log(scale) - wanted) > math.log(MOST_EXPOSURE):
-                raise InvalidLightField(
-                    f"{self.source}: {name} has {8 * colour.dtype.itemsize} bits, the centre view "
-                    f"{8 * self.dtype.itemsize}, and their brightness does not tell how to scale "
-                    "it. Export all views alike."
-                )
+                raise self._unclear_scale(colour, name)
         scaled = np.rint(colour.astype(np.float32) * np.float32(scale))
         return np.asarray(np.minimum(scaled, LARGEST_VALUE[self.dtype]), dtype=self.dtype)
+
+    def _unclear_scale(self, colour: Array, name: str) -> InvalidLightField:
+        mine, theirs = f"{8 * colour.dtype.itemsize} bits", f"{8 * self.dtype.itemsize}"
+        if colour.dtype == self.dtype:
+            mine, theirs = f"values up to {colour.max()}", f"up to {self._largest_stretched}"
+        return InvalidLightField(
+            f"{self.source}: {name} has {mine}, the centre view {theirs}, and their brightness "
+            "does not tell how to scale it. Export all views alike."
+        )
 
     def _other_type(self, colour: Array, name: str) -> InvalidLightField:
         return InvalidLightField(
@@ -109,8 +137,8 @@ class Conversion:
     def _stretch(self, colour: Array) -> Array:
         if self.factor == 1:
             return colour
-        largest = int(LARGEST_VALUE[self.dtype] / self.factor)
-        return np.multiply(np.minimum(colour, largest), int(self.factor), dtype=self.dtype)
+        stretched = np.minimum(colour, self._largest_stretched)
+        return np.multiply(stretched, int(self.factor), dtype=self.dtype)
 
     def _convert_floats(self, colour: Array, valid: BoolArray | None) -> Converted:
         with np.errstate(over="ignore"):  # beyond all numbers is infinite, and masked

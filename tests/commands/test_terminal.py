@@ -3,6 +3,9 @@
 import io
 import re
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -211,3 +214,40 @@ def test_a_signal_before_there_is_a_command(monkeypatch):
     with pytest.raises(SystemExit) as caught:
         cli.main()
     assert caught.value.code == 143
+
+
+# The command line, which gets a signal as it starts to import the module that is named first.
+SIGNALLED = """
+import os, runpy, sys, trouble
+module, number = sys.argv[1], int(sys.argv[2])
+del sys.argv[1:3]
+trouble.heed_signals()
+
+def watch(event, arguments):
+    if event == "import" and arguments[0] == module:
+        os.kill(os.getpid(), number)
+
+sys.addaudithook(watch)
+runpy.run_module("oaccdepth", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "number"),
+    [
+        ("typer", signal.SIGINT),
+        ("numpy", signal.SIGTERM),
+        ("oaccdepth.cli", signal.SIGHUP),
+        ("torch", signal.SIGTERM),
+        ("torch._C", signal.SIGINT),  # an exception in there would abort the program
+        ("torch.nn", signal.SIGHUP),
+    ],
+)
+def test_a_signal_during_an_import(module, number, scene_folder, tmp_path, monkeypatch):
+    tests = Path(__file__).parents[1]
+    monkeypatch.setenv("PYTHONPATH", f"{tests.parent}:{tests}")
+    words = (module, int(number), "estimate", scene_folder, "-o", tmp_path / "out", "-q")
+    command = [sys.executable, "-c", SIGNALLED, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", "stopped.\n")
+    assert not (tmp_path / "out").exists()

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import cv2
 import numpy as np
 import pytest
 from layered import scene_between
@@ -63,3 +64,11 @@ def test_noise_makes_no_view_brighter():
     assert {exposure.gain_of(ratio) for ratio in medians} == {1.0}
     brighter = rng.normal(1.03, 0.02, 400).astype(np.float32)
     assert exposure.gain_of(brighter) == pytest.approx(1 / 1.03, abs=0.004)
+
+
+def test_noise_is_no_exposure():
+    """Not even that of the worst of many views."""
+    rng = np.random.default_rng(5)
+    noise = rng.normal(0, 0.3, (2000, 60, 60)).astype(np.float32)
+    ratios = [1 + cv2.blur(picture, (exposure.WINDOW, exposure.WINDOW)) for picture in noise]
+    assert {exposure.gain_of(ratio.ravel()) for ratio in ratios} == {1.0}

@@ -60,6 +60,32 @@ def test_16_bit_files_may_hold_fewer_bits(tmp_path, rendered, white):
     assert np.abs(found[1, 2] / found[1, 1].mean() - views[1, 2] / views[1, 1].mean()).max() < 0.02
 
 
+def test_a_view_of_16_bits_among_those_of_12(tmp_path, rendered):
+    """All are uint16; the centre view has 12 bits, so all but this one are multiplied by 16."""
+    views = rendered[0].astype(np.uint16) * 16
+    files.pairs(tmp_path / "a", views, "view_{}_{}.png")
+    expected = readers.read(tmp_path / "a").views
+    files.write_picture(tmp_path / "a" / "view_1_2.png", views[1, 2] * 16)
+    found = readers.read(tmp_path / "a")
+    assert np.array_equal(found.views, expected)
+    assert "Scaled to the bit depth of the centre view: view_1_2.png." in found.notes
+    views[1, 2] *= 16
+    np.save(tmp_path / "a.npy", views)
+    assert np.array_equal(readers.read(tmp_path / "a.npy").views, expected)
+
+
+def test_a_view_of_16_bits_whose_scale_is_unclear(tmp_path, rendered):
+    views = rendered[0].astype(np.uint16) * 16
+    files.pairs(tmp_path / "a", views, "view_{}_{}.png")
+    files.write_picture(tmp_path / "a" / "view_1_2.png", views[1, 2] * 2)
+    with pytest.raises(InvalidLightField) as caught:
+        readers.read(tmp_path / "a")
+    assert str(caught.value) == (
+        f"{tmp_path / 'a'}: view_1_2.png has values up to {2 * views[1, 2].max()}, the centre view "
+        "up to 4095, and their brightness does not tell how to scale it. Export all views alike."
+    )
+
+
 def test_dark_16_bit_values_are_stretched(tmp_path, rendered):
     dark = (rendered[0] // 6).astype(np.uint16)
     np.save(tmp_path / "a.npy", dark)
