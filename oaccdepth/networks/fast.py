@@ -9,7 +9,7 @@ masks that this answer implies, and answers anew (docs/method.md).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -76,6 +76,7 @@ class Answer:
     spread: Tensor  # (b, h, w) [px]: how far apart its hypotheses lie
     logits: Tensor  # (b, l or n, h, w) of the levels or candidates
     certainty: Tensor  # (b, h, w): logit of an error below 0.07 px, as the network sees it
+    _: KW_ONLY
     hypotheses: Tensor  # (b, l) or (b, n, h, w) [px]: what the logits are of
     information: Tensor | None = None  # (b, h, w): how firmly the views hold it, after a fit
     reach: Tensor | None = None  # (b, h, w) in [0, 1]: less where that was carried from elsewhere

@@ -95,7 +95,7 @@ def test_the_loss_of_an_answer():
     certainty = torch.tensor([[[2.0, 1.0, -1.0]], [[0.0, 3.0, 4.0]]])
     valid = torch.tensor([[[True, True, True]], [[True, True, False]]])
     levels = (torch.arange(9) - 4.0).expand(2, 9)
-    answer = Answer(disparity, disparity, torch.randn(2, 9, 1, 3), certainty, levels)
+    answer = Answer(disparity, disparity, torch.randn(2, 9, 1, 3), certainty, hypotheses=levels)
     diverged = level_divergence(answer.logits, levels, truth)[:, 0, :2].tolist()
     patches = [
         sum(e + 0.1 * e / (e + BAD) + k for e, k in zip(errors, extra, strict=True)) / 2
