@@ -8,10 +8,10 @@ masks that this answer implies, and answers anew (docs/method.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -76,6 +76,8 @@ class Answer:
     spread: Tensor  # (b, h, w) [px]: how far apart its hypotheses lie
     logits: Tensor  # (b, l or n, h, w) of the levels or candidates
     certainty: Tensor  # (b, h, w): logit of an error below 0.07 px, as the network sees it
+    _: KW_ONLY
+    hypotheses: Tensor  # (b, l) or (b, n, h, w) [px]: what the logits are of
     information: Tensor | None = None  # (b, h, w): how firmly the views hold it, after a fit
     reach: Tensor | None = None  # (b, h, w) in [0, 1]: less where that was carried from elsewhere
 
@@ -84,9 +86,12 @@ class Answer:
 class Memory:
     """What later passes know of the first."""
 
-    levels: Tensor  # (l), or (b, l) [px]
+    levels: Tensor  # (b, l) [px]
     logits: Tensor  # (b, l, h, w)
     picture: Tensor  # (b, 3, h, w): the reference view, 0 where it is absent
+
+
+Maps = TypeVar("Maps", Answer, Memory)
 
 
 class FastNet(nn.Module):
@@ -117,25 +122,52 @@ class FastNet(nn.Module):
         iterations: int | None = None,
         in_tiles: InTiles | None = None,
     ) -> Iterator[Answer]:
-        """Every pass in turn; the last one's disparity is the answer.
+        """Every pass over a picture in turn; the last one's disparity, fitted, is the answer.
 
         `in_tiles(step, *maps)` may run a step on parts of a picture: maps are (..., h, w), and so
         is all that a step returns.
         """
-        run = in_tiles or (lambda step, *maps: step(*maps))
         volume = self.sweep(views, levels)[None]  # (1, l/2, 24, h, w) uint8
         chosen = views.only(thin_out(views.steps, self.config.refine_views))
-        del views  # here and below: what is not needed any more makes room
-        picture = colour(chosen.reference)[None]
-        answer = Answer(*run(partial(self.first_pass, levels=levels), volume, picture))
-        del volume
-        memory = Memory(levels, answer.logits, picture)
         further = (iterations or self.config.iterations) - 1
-        yield answer if further else self.polish(chosen, answer, 2)
+        answers = self.answers(volume, [chosen], levels[None], further, in_tiles)
+        del views, volume  # here and below: what is not needed any more makes room
+        for number, answer in enumerate(answers):
+            yield self.polish(chosen, answer, 2) if number == further else answer
+
+    def answers(
+        self,
+        volume: Tensor,
+        views: Sequence[Views],
+        levels: Tensor,
+        further: int,
+        in_tiles: InTiles | None = None,
+    ) -> Iterator[Answer]:
+        """The first pass and `further` ones over pictures, or patches, whose evidence is known.
+
+        Volume (b, l/2, 24, h, w) uint8, levels (b, l), and the views that later passes look at.
+        """
+        run = in_tiles or (lambda step, *maps: step(*maps))
+        picture = torch.stack([colour(one.reference) for one in views])
+        first = partial(self.first_pass, levels=levels)
+        answer = Answer(*run(first, volume, picture), hypotheses=levels)
+        del volume
+        memory = Memory(levels, answer.logits.detach(), picture)
+        yield answer
         for number in range(further):
-            given = self.prepare(chosen, answer, memory, number)
-            answer = Answer(*run(self.refinement, *given))
-            yield self.polish(chosen, answer, 2) if number == further - 1 else answer
+            given = self.prepare_all(views, answer, memory, number)
+            answer = Answer(*run(self.refinement, *given), hypotheses=given[-1])
+            yield answer
+
+    def prepare_all(
+        self, views: Sequence[Views], answer: Answer, memory: Memory, number: int
+    ) -> tuple[Tensor, ...]:
+        """The same as `prepare` for several pictures."""
+        given = [
+            self.prepare(one, only(answer, index), only(memory, index), number)
+            for index, one in enumerate(views)
+        ]
+        return given[0] if len(given) == 1 else tuple(map(torch.cat, zip(*given, strict=True)))
 
     def prepare(
         self, views: Views, answer: Answer, memory: Memory, number: int
@@ -241,6 +273,13 @@ class Refinement(nn.Module):
         logits = found[:, :count].float() - self.beta * prior
         disparity, spread = decide(logits, candidates)
         return disparity, spread, logits, found[:, count].float()
+
+
+def only(maps: Maps, index: int) -> Maps:
+    """Of what is known of several pictures, that of one."""
+    fields = vars(maps).items()
+    own = {name: value[index : index + 1] for name, value in fields if value is not None}
+    return replace(maps, **own)
 
 
 def signs(answer: Answer) -> tuple[Tensor, Tensor]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TypeVar
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from oaccdepth.networks.fast import OFFSETS, Answer, FastNet, Memory, Refinement, colour
+from oaccdepth.networks.fast import OFFSETS, Answer, FastNet, Refinement
 from oaccdepth.networks.paper import OACCNet
 from oaccdepth.training.patches import GreyBatch
 from oaccdepth.training.pieces import PatchBatch
@@ -19,8 +16,6 @@ from oaccdepth.training.variants import UNKNOWN
 BAD = 0.07  # px: the benchmark's threshold
 BETTER = 0.1  # px that another surface must be nearer to the truth, to be the right one
 USUAL = 0.15  # loss of a patch that can be solved
-
-Kept = TypeVar("Kept", Answer, Memory)
 
 
 class FastLoss(nn.Module):
@@ -37,28 +32,12 @@ class FastLoss(nn.Module):
 
     def forward(self, batch: PatchBatch, iterations: int) -> tuple[Tensor, dict[str, Tensor]]:
         """Loss, and its parts for the log."""
-        picture = torch.stack([colour(views.reference) for views in batch.views])
-        answer = Answer(*self.network.first_pass(batch.volume, picture, batch.levels))
-        first = answer.disparity.detach()
-        divergence = level_divergence(answer.logits, batch.levels, batch.truth)
-        loss = answer_loss(answer, divergence, batch.truth, batch.valid)
-        memory = Memory(batch.levels, answer.logits.detach(), picture)
-        for number in range(iterations - 1):
-            answer, divergence = self._refine(batch, answer, memory, number)
-            loss = loss + answer_loss(answer, divergence, batch.truth, batch.valid)
-        return loss, measure(first, answer.disparity.detach(), batch)
-
-    def _refine(
-        self, batch: PatchBatch, last: Answer, memory: Memory, number: int
-    ) -> tuple[Answer, Tensor]:
-        """One further pass over every patch; its answer and divergence."""
-        given = [
-            self.network.prepare(views, only(last, index), only(memory, index), number)
-            for index, views in enumerate(batch.views)
-        ]
-        seen, known, candidates = (torch.cat(maps) for maps in zip(*given, strict=True))
-        answer = Answer(*self.network.refinement(seen, known, candidates))
-        return answer, candidate_divergence(answer.logits, candidates, batch.truth)
+        answers = list(
+            self.network.answers(batch.volume, batch.views, batch.levels, iterations - 1)
+        )
+        losses = [answer_loss(answer, batch.truth, batch.valid) for answer in answers]
+        first, last = (answer.disparity.detach() for answer in (answers[0], answers[-1]))
+        return torch.stack(losses).sum(), measure(first, last, batch)
 
 
 class RefinementLoss(nn.Module):
@@ -70,19 +49,11 @@ class RefinementLoss(nn.Module):
 
     def forward(self, batch: PreparedBatch, iterations: int) -> tuple[Tensor, dict[str, Tensor]]:
         """Loss, and its parts for the log. How many passes came before does not matter here."""
-        answer = Answer(*self.refinement(batch.seen, batch.known, batch.candidates))
-        divergence = candidate_divergence(answer.logits, batch.candidates, batch.truth)
-        loss = answer_loss(answer, divergence, batch.truth, batch.valid)
+        fields = self.refinement(batch.seen, batch.known, batch.candidates)
+        answer = Answer(*fields, hypotheses=batch.candidates)
+        loss = answer_loss(answer, batch.truth, batch.valid)
         first = batch.candidates[:, OFFSETS // 2]
         return loss, measure(first, answer.disparity.detach(), batch)
-
-
-def only(maps: Kept, index: int) -> Kept:
-    """Of what is known of several patches, that of one; each field is (b, ...)."""
-    fields = {
-        name: value[index : index + 1] for name, value in vars(maps).items() if value is not None
-    }
-    return replace(maps, **fields)
 
 
 def measure(first: Tensor, last: Tensor, batch: PatchBatch | PreparedBatch) -> dict[str, Tensor]:
@@ -96,7 +67,7 @@ def measure(first: Tensor, last: Tensor, batch: PatchBatch | PreparedBatch) -> d
     }
 
 
-def answer_loss(answer: Answer, divergence: Tensor, truth: Tensor, valid: Tensor) -> Tensor:
+def answer_loss(answer: Answer, truth: Tensor, valid: Tensor) -> Tensor:
     """Divergence, L1 and bad pixels, softened, where the truth is known; and the certainty's loss.
 
     Patches of noise or without texture, which nobody could solve, would make two thirds of a plain
@@ -105,7 +76,7 @@ def answer_loss(answer: Answer, divergence: Tensor, truth: Tensor, valid: Tensor
     error = (answer.disparity - truth).abs()
     known = valid & (truth < UNKNOWN)  # elsewhere only the certainty can be learnt
     exact = error + 0.1 * error / (error + BAD)
-    patches = mean_over(divergence + exact, known, (1, 2))
+    patches = mean_over(divergence(answer, truth) + exact, known, (1, 2))
     right = (error.detach() <= BAD).to(error)
     sure = F.binary_cross_entropy_with_logits(answer.certainty, right, reduction="none")
     return USUAL * torch.log1p(patches / USUAL).mean() + 0.1 * mean_over(sure, valid)
@@ -114,6 +85,12 @@ def answer_loss(answer: Answer, divergence: Tensor, truth: Tensor, valid: Tensor
 def mean_over(values: Tensor, where: Tensor, dims: tuple[int, ...] = (0, 1, 2)) -> Tensor:
     """Mean of the values that count; 0 if none does."""
     return torch.where(where, values, 0).sum(dims) / where.sum(dims).clamp(min=1)
+
+
+def divergence(answer: Answer, truth: Tensor) -> Tensor:
+    """From the truth to what a pass believes of its levels or candidates: (b, h, w)."""
+    find = level_divergence if answer.hypotheses.ndim == 2 else candidate_divergence
+    return find(answer.logits, answer.hypotheses, truth)
 
 
 def level_divergence(logits: Tensor, levels: Tensor, truth: Tensor) -> Tensor:

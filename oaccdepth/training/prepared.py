@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from oaccdepth.estimation.device import half_is_quick
-from oaccdepth.networks.fast import Answer, FastNet, Memory, colour, otherness
+from oaccdepth.networks.fast import FastNet, otherness
 from oaccdepth.options import TrainOptions
 from oaccdepth.training.pieces import NARROW, Pool, choose_window, narrow
 from oaccdepth.training.scenes import Scene
@@ -74,12 +75,15 @@ class PreparedBatches(Pool[PreparedBatch]):
 @torch.no_grad()
 def prepare(network: FastNet, variant: Variant, number: int) -> list[Tensor]:
     """What refinement `number` is given of a whole variant: evidence, what is known, candidates."""
-    picture = colour(variant.views.reference)[None]
+    given: tuple[Tensor, ...] = ()
+
+    def listen(step: Callable[..., Any], *maps: Tensor) -> Any:
+        nonlocal given
+        given = maps
+        return step(*maps)
+
+    volume, levels = variant.volume[None], variant.levels[None]
     with torch.autocast("cpu", torch.bfloat16, enabled=half_is_quick()):
-        fields = network.first_pass(variant.volume[None], picture, variant.levels)
-        answer = Answer(*fields)
-        memory = Memory(variant.levels, answer.logits, picture)
-        for earlier in range(number):
-            given = network.prepare(variant.views, answer, memory, earlier)
-            answer = Answer(*network.refinement(*given))
-    return [maps[0].contiguous() for maps in network.prepare(variant.views, answer, memory, number)]
+        for _ in network.answers(volume, [variant.views], levels, number + 1, listen):
+            pass  # what the last one was given stays
+    return [maps[0].contiguous() for maps in given]

@@ -105,7 +105,9 @@ def test_any_number_of_levels(random, num_levels):
     volume = torch.randint(256, (2, num_levels // 2, 24, 8, 16), dtype=torch.uint8)
     levels = torch.arange(num_levels) * 0.25 + 3
     with torch.no_grad():
-        answer = Answer(*random.first_pass(volume, torch.rand(2, 3, 8, 16), levels))
+        answer = Answer(
+            *random.first_pass(volume, torch.rand(2, 3, 8, 16), levels), hypotheses=levels
+        )
     assert answer.logits.shape == (2, num_levels, 8, 16)
     assert (answer.disparity >= levels[0]).all() and (answer.disparity <= levels[-1]).all()
 
@@ -254,7 +256,7 @@ def test_what_is_known_of_the_candidates(untrained):
     logits = torch.zeros(1, 8, 16, 16)
     logits[:, 4] = 4.0  # at disparity 0
     doubt, firm = torch.full((1, 16, 16), 5.0), torch.full((1, 16, 16), 0.5)
-    answer = Answer(disparity, doubt, logits, disparity, firm)
+    answer = Answer(disparity, doubt, logits, disparity, hypotheses=levels, information=firm)
     candidates = choose_candidates(disparity, torch.zeros(1, EXTRA, 16, 16), 0.1)
     memory = Memory(levels, logits, torch.full((1, 3, 16, 16), 0.75))
     known = describe(candidates, answer, memory, 0.1)

@@ -93,17 +93,18 @@ def test_the_loss_of_an_answer():
     disparity = torch.tensor([[[0.0, 0.5, 9.0]], [[2.0, 0.0, 5.0]]])
     truth = torch.tensor([[[0.05, 0.0, 100.0]], [[0.0, 0.01, 7.0]]])
     certainty = torch.tensor([[[2.0, 1.0, -1.0]], [[0.0, 3.0, 4.0]]])
-    diverged = torch.tensor([[[0.1, 0.7, 8.0]], [[3.0, 0.2, 5.0]]])
     valid = torch.tensor([[[True, True, True]], [[True, True, False]]])
-    answer = Answer(disparity, disparity, disparity[None], certainty)
+    levels = (torch.arange(9) - 4.0).expand(2, 9)
+    answer = Answer(disparity, disparity, torch.randn(2, 9, 1, 3), certainty, hypotheses=levels)
+    diverged = level_divergence(answer.logits, levels, truth)[:, 0, :2].tolist()
     patches = [
-        sum(e + 0.1 * e / (e + BAD) + k for e, k in pixels) / 2
-        for pixels in ([(0.05, 0.1), (0.5, 0.7)], [(2.0, 3.0), (0.01, 0.2)])
+        sum(e + 0.1 * e / (e + BAD) + k for e, k in zip(errors, extra, strict=True)) / 2
+        for errors, extra in zip(([0.05, 0.5], [2.0, 0.01]), diverged, strict=True)
     ]
     expected = USUAL * np.mean([np.log(1 + patch / USUAL) for patch in patches])
     wrong = [-2.0, 1.0, -1.0, 0.0, -3.0]  # what the certainty says, against what was right
     expected += 0.1 * np.mean(np.log1p(np.exp(wrong)))
-    found = answer_loss(answer, diverged, truth, valid)
+    found = answer_loss(answer, truth, valid)
     assert float(found) == pytest.approx(expected, abs=1e-5)
 
 
