@@ -29,7 +29,7 @@ from oaccdepth.batch.report import remove_report, write_index, write_report
 from oaccdepth.errors import InvalidOption, UnreadableFile, UnwritableOutput
 from oaccdepth.evaluation import scores
 from oaccdepth.files.atomic import remove_leftovers, told
-from oaccdepth.files.signals import exit_code, undisturbed
+from oaccdepth.files.signals import heed, undisturbed
 from oaccdepth.options import BatchOptions, EstimateOptions, ReadOptions, WriteOptions
 from oaccdepth.version import __version__
 from oaccdepth.writers import results
@@ -217,7 +217,7 @@ def run_jobs(
                 remove_leftovers(settings.output)  # of workers that were killed
                 records |= _untold(jobs, records, before)
                 summary = _finish(jobs, records, settings, not_read)
-                return replace(summary, stopped=exit_code(error))
+                return replace(summary, stopped=heed(error) or 0)
         return _finish(jobs, records, settings, not_read)
 
 
