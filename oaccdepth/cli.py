@@ -20,7 +20,7 @@ from oaccdepth.errors import (
     UnreadableFile,
     is_out_of_memory,
 )
-from oaccdepth.files.signals import exit_code, stop_cleanly
+from oaccdepth.files.signals import heed, stop_cleanly
 from oaccdepth.printable import printable
 from oaccdepth.version import __version__
 
@@ -70,21 +70,19 @@ class Commands(Group):
 def _told() -> Iterator[None]:
     try:
         yield
-    except OaccDepthError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from error
-    except KeyboardInterrupt as error:
-        typer.echo("stopped.", err=True)
-        raise typer.Exit(exit_code(error)) from error
-    except Exception as error:
-        reason = _lack(error)
-        if reason is None:
+    except (Exception, KeyboardInterrupt) as error:
+        code = heed(error)  # also if a library has made another error of it
+        reason = str(error) if isinstance(error, OaccDepthError) else _lack(error)
+        if code is not None:
+            typer.echo("stopped.", err=True)
+        elif reason is not None:
+            typer.echo(f"error: {reason}", err=True)
+        else:
             raise
-        typer.echo(f"error: {reason}", err=True)
-        raise typer.Exit(1) from error
+        raise typer.Exit(code or 1) from error
 
 
-def _lack(error: Exception) -> str | None:
+def _lack(error: BaseException) -> str | None:
     """What the machine has too little of; None if the error is about something else."""
     if is_out_of_memory(error):
         return ADVICE_ON_MEMORY
@@ -156,5 +154,11 @@ def main() -> None:
         stop_cleanly()
         _print_any_name()
         app(prog_name="oaccdepth")
-    except KeyboardInterrupt as error:  # before there was a command
-        sys.exit(exit_code(error))
+    except (KeyboardInterrupt, SystemExit) as error:  # a signal where no command was running
+        if isinstance(error, SystemExit) and not error.code:
+            raise
+        code = heed(error)
+        if code is None:
+            raise
+        typer.echo("stopped.", err=True)
+        sys.exit(code)

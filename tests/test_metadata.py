@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as arrays
 from oaccdepth import readers
 from oaccdepth.batch.job import Job, earlier_record
 from oaccdepth.disparity import DisparityMap, Provenance
-from oaccdepth.errors import OaccDepthError
+from oaccdepth.errors import OaccDepthError, UnreadableFile
 from oaccdepth.evaluation.submission import find_runtimes
 from oaccdepth.files.fields import BadField, as_camera, as_number, as_range
 from oaccdepth.lightfield import Camera, LightField
@@ -25,6 +25,7 @@ from oaccdepth.networks.paper import OACCNetConfig
 from oaccdepth.options import ReadOptions
 from oaccdepth.pipeline import read_again
 from oaccdepth.readers.decoding import read_header
+from oaccdepth.readers.parameters import read_parameters
 from oaccdepth.writers import masks, results, scenes
 
 VIEWS, TRUTH = files.render((3, 3), (12, 16))
@@ -148,6 +149,19 @@ KEYS = (
     "num_cams_x", "num_cams_y", "baseline_mm", "focal_length_mm", "focus_distance_m",
     "sensor_size_mm", "disp_min", "disp_max", "channels", "written_by",
 )  # fmt: skip
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", "\r", "\x0b", "\u00a0", " \t"])
+def test_parameters_with_many_blanks(tmp_path, blank):
+    """Python's own parser would take hours."""
+    path = tmp_path / "parameters.cfg"
+    lines = ["[extrinsics]", f"num_cams_x{1000 * blank}= 3", "num_cams_y = 5", "[meta]"]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert read_parameters(path).shape == (5, 3)
+    lines.append(f"a{(400_000 // len(blank)) * blank}b")
+    path.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(UnreadableFile, match="not a readable configuration file"):
+        read_parameters(path)
 
 
 @SETTINGS

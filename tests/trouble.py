@@ -39,8 +39,16 @@ def heed_signals() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def kill_at_write(number: int, with_signal: int = signal.SIGKILL) -> None:
-    """End this process at its n-th access to a file that is being written.
+def send(*numbers: int) -> None:
+    """Send signals to this process, all of them before Python handles the first."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    for number in numbers:
+        os.kill(os.getpid(), number)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
+
+
+def kill_at_write(number: int, *with_signals: int) -> None:
+    """End this process, by default with SIGKILL, at its n-th access to a file being written.
 
     Opening a temporary file counts, and so does renaming it: files are written no other way.
     """
@@ -50,7 +58,7 @@ def kill_at_write(number: int, with_signal: int = signal.SIGKILL) -> None:
         if event not in ("open", "os.rename") or not isinstance(arguments[0], str | os.PathLike):
             return
         if f"{TEMPORARY}{os.getpid()}" in os.fspath(arguments[0]) and next(counted) == number:
-            os.kill(os.getpid(), with_signal)
+            send(*(with_signals or (signal.SIGKILL,)))
 
     sys.addaudithook(watch)
 

@@ -29,7 +29,7 @@ from oaccdepth.batch.report import remove_report, write_index, write_report
 from oaccdepth.errors import InvalidOption, UnreadableFile, UnwritableOutput
 from oaccdepth.evaluation import scores
 from oaccdepth.files.atomic import remove_leftovers, told
-from oaccdepth.files.signals import exit_code, undisturbed
+from oaccdepth.files.signals import heed, undisturbed, uninterrupted
 from oaccdepth.options import BatchOptions, EstimateOptions, ReadOptions, WriteOptions
 from oaccdepth.version import __version__
 from oaccdepth.writers import results
@@ -205,20 +205,23 @@ def run_jobs(
         remove_leftovers(settings.output)
         remove_report(settings.output)
         before = {job.scene: run_version(job) for job in jobs}
-        crew = make_crew(settings, options, report)
+        crew: Crew | None = None
         try:
+            crew = make_crew(settings, options, report)
             with closing(crew.run(jobs)) as finished:
                 for record in finished:
                     records[record.scene] = record
                     on_record(record)
         except KeyboardInterrupt as error:
             with undisturbed():  # a second Ctrl-C must not prevent the report
-                crew.close()
+                if crew is not None:
+                    crew.close()
                 remove_leftovers(settings.output)  # of workers that were killed
                 records |= _untold(jobs, records, before)
                 summary = _finish(jobs, records, settings, not_read)
-                return replace(summary, stopped=exit_code(error))
-        return _finish(jobs, records, settings, not_read)
+                return replace(summary, stopped=heed(error) or 0)
+        with uninterrupted():
+            return _finish(jobs, records, settings, not_read)
 
 
 def _untold(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
+import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
@@ -13,48 +16,104 @@ ENDING = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
 RETRY_SECONDS = 0.02
+PATIENCE_SECONDS = 10.0
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM or SIGHUP arrived; everything is cleaned up as after Ctrl-C."""
+    """A signal that ends the program arrived; what is half done is removed."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
         self.number = number
 
 
-def exit_code(error: KeyboardInterrupt) -> int:
-    """Exit code of a program that was stopped, as shells give it: 130 after Ctrl-C."""
-    return 128 + (error.number if isinstance(error, Terminated) else int(signal.SIGINT))
+class _Stop:
+    """Signal handler that raises Terminated, once, where that ends the program cleanly.
+
+    Not during an import: an exception in there may abort the program (torch), or get lost.
+    Elsewhere, too, a library may drop it, or raise an error of its own instead; dropped, it is
+    raised again. Signals that come while the first one takes effect must not disturb the cleaning.
+    """
+
+    def __init__(self) -> None:
+        self.number = 0  # of the signal that was raised
+        self.is_heeded = False
+        self._raised: weakref.ref[Terminated] | None = None
+        self._when = 0.0
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Raise, unless it must wait."""
+        if self.is_heeded or self._takes_effect():
+            return
+        if _is_importing(frame):
+            self._try_again(number)
+            return
+        self.number, self._when = number, time.monotonic()
+        raise self._watched(number)
+
+    def _takes_effect(self) -> bool:
+        """Whether the exception is on its way; not for ever, or nothing could end the program."""
+        is_recent = time.monotonic() - self._when < PATIENCE_SECONDS
+        return self._raised is not None and self._raised() is not None and is_recent
+
+    def _watched(self, number: int) -> Terminated:
+        """Make the exception; if it ends and nobody has heeded it, it was lost."""
+        error = Terminated(number)
+        self._raised = weakref.ref(error, lambda gone: self._try_again(number))
+        return error
+
+    def _try_again(self, number: int) -> None:
+        def send() -> None:
+            if not self.is_heeded:
+                signal.raise_signal(number)
+
+        again = threading.Timer(RETRY_SECONDS, send)
+        again.daemon = True
+        if not self.is_heeded:
+            again.start()
+
+    def forgive(self, lost: sys.UnraisableHookArgs) -> None:
+        """Say nothing where Python can only report the exception: it is raised again."""
+        if not isinstance(lost.exc_value, Terminated):
+            sys.__unraisablehook__(lost)
+
+
+_stop = _Stop()
 
 
 def stop_cleanly() -> None:
-    """Let SIGTERM and SIGHUP end this program as Ctrl-C does: what is half done is removed.
+    """Let SIGTERM and SIGHUP end this program as Ctrl-C does: what is half done is removed."""
+    global _stop
+    _stop = _Stop()
+    sys.unraisablehook = _stop.forgive
+    _install(_stop)
 
-    A signal that arrives during an import takes effect after it: an exception in there may abort
-    the program (torch), be replaced by another one, or get lost.
+
+def heed(error: BaseException) -> int | None:
+    """Exit code, as shells give it, if a signal is behind this error; None if there is none.
+
+    From now on, other signals change nothing: the program ends.
     """
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        if _is_importing(frame):
-            again = threading.Timer(RETRY_SECONDS, signal.raise_signal, (number,))
-            again.daemon = True
-            again.start()
-            return
-        raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
-
-    _heed(stop)
+    if _stop.is_heeded:
+        return None
+    if _stop.number:
+        _stop.is_heeded = True
+        return 128 + _stop.number
+    if isinstance(error, KeyboardInterrupt):  # where nobody called `stop_cleanly`
+        return 128 + getattr(error, "number", int(signal.SIGINT))
+    return None
 
 
 def leave_at_once() -> None:
     """Let signals end this program where it is, while there is nothing to clean up."""
 
     def leave(number: int, frame: FrameType | None) -> None:
-        with suppress(OSError):
-            os.write(2, b"stopped.\n")
-        os._exit(128 + number)
+        if not _stop.is_heeded:
+            with suppress(OSError):
+                os.write(2, b"stopped.\n")
+        os._exit(128 + (_stop.number or number))
 
-    _heed(leave)
+    _install(leave)
 
 
 def _is_importing(frame: FrameType | None) -> bool:
@@ -65,7 +124,7 @@ def _is_importing(frame: FrameType | None) -> bool:
     return False
 
 
-def _heed(handler: Callable[[int, FrameType | None], None]) -> None:
+def _install(handler: Callable[[int, FrameType | None], None]) -> None:
     for number in ENDING:
         if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup: it stays so
             signal.signal(number, handler)

@@ -129,7 +129,7 @@ def _decode_8_bit(path: Path, header: Header) -> Array:
     with _opened(path) as picture:
         if picture.size != (header.width, header.height):
             raise ValueError("two headers that differ")
-        if picture.format == "JPEG":
+        if picture.format in ("JPEG", "MPO"):  # MPO: several JPEG pictures in one file
             _check_scans(path)
         if picture.mode in ("L", "LA", "RGB", "RGBA"):
             return np.asarray(picture)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -22,6 +23,7 @@ CAMERA_KEYS = (
     ("extrinsics", "focus_distance_m"),
 )
 MOST_TEXT = 1 << 20  # bytes
+BLANKS = re.compile(r"[^\S\n]+")  # many of them in a row would take configparser hours
 WAY_OUT = "Restore it, or remove the file to read the views without a camera."
 
 
@@ -40,7 +42,7 @@ def read_parameters(path: Path) -> Parameters:
     """Read parameters.cfg; a file that is there but broken is an error."""
     config = configparser.ConfigParser(interpolation=None, strict=False)
     try:
-        config.read_string(read_small(path, MOST_TEXT).decode("utf-8-sig"))
+        config.read_string(BLANKS.sub(" ", read_small(path, MOST_TEXT).decode("utf-8-sig")))
     except (OSError, UnicodeDecodeError, configparser.Error) as error:
         raise UnreadableFile(f"{path}: not a readable configuration file. {WAY_OUT}") from error
     shape = (

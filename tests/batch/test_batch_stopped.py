@@ -4,6 +4,8 @@ import json
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -135,3 +137,71 @@ def test_ctrl_c_while_a_process_starts(root, settings):
         assert worker.submit(job).result(timeout=600).status == "done"
     finally:
         worker.close()
+
+
+# A batch of two processes; a signal arrives as the function that is named first begins, here or, if
+# it is the network, in a worker. Told as the command line tells it.
+SIGNALLED = """
+import os, sys, trouble
+from pathlib import Path
+from batch_scenes import toy_estimate
+from oaccdepth.batch import find_jobs, run_jobs
+from oaccdepth.batch.job import Settings
+from oaccdepth.files.signals import heed, stop_cleanly
+from oaccdepth.options import BatchOptions
+
+place, number, root, output = sys.argv[1], int(sys.argv[2]), *map(Path, sys.argv[3:5])
+
+def watch(frame, event, argument):
+    if event == "call" and frame.f_code.co_name == place:
+        sys.setprofile(None)
+        os.killpg(0, number)
+
+def open_network(options):
+    sys.setprofile(watch)
+    return toy_estimate
+
+if __name__ == "__main__":
+    trouble.heed_signals()
+    stop_cleanly()
+    settings = Settings(open_network=open_network, weights_sha256="1", output=output)
+    jobs = find_jobs(root, output)
+    try:
+        sys.setprofile(watch)
+        summary = run_jobs(jobs, settings, BatchOptions(jobs=2))
+    except KeyboardInterrupt as error:
+        sys.exit(heed(error))
+    sys.exit(summary.stopped)
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "number"),
+    [
+        ("make_crew", signal.SIGINT),
+        ("_send_bytes", signal.SIGHUP),  # a worker gets what it has to know
+        ("submit", signal.SIGTERM),
+        ("_collect", signal.SIGINT),
+        ("write_report", signal.SIGHUP),
+        ("toy_estimate", signal.SIGTERM),
+    ],
+)
+def test_a_signal_to_all_processes(root, tmp_path, monkeypatch, place, number):
+    """Nothing but our own words, the exit code of the signal, a report, and nobody stays behind."""
+    tests, output = Path(__file__).parents[1], tmp_path / "out"
+    monkeypatch.setenv("PYTHONPATH", f"{tests.parent}:{tests}")
+    program = tmp_path / "program.py"
+    program.write_text(SIGNALLED)
+    command = [sys.executable, *map(str, (program, place, int(number), root, output))]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        stderr = process.stderr.read()  # until no process has it any more
+    assert process.returncode == 128 + number, stderr
+    said = "stopping: scenes under way are cancelled at the end of their tile.\n"
+    assert stderr in ("", said)
+    assert not list(output.rglob(".*"))
+    report = json.loads((output / "report.json").read_text())
+    told = {scene["scene"] for scene in report["scenes"]}
+    assert told == {path.parent.relative_to(output).as_posix() for path in output.rglob(RUN)}
+    assert len(told) + len(report["not_reached"]) == 4

@@ -16,6 +16,7 @@ from oaccdepth.batch import Record
 from oaccdepth.commands.batch import _Watch
 from oaccdepth.commands.shared.preview import print_pictures
 from oaccdepth.commands.shared.progress import Bar, Pace, in_words
+from oaccdepth.errors import InvalidCheckpoint
 from oaccdepth.files.signals import Terminated
 
 
@@ -214,6 +215,19 @@ def test_a_signal_before_there_is_a_command(monkeypatch):
     with pytest.raises(SystemExit) as caught:
         cli.main()
     assert caught.value.code == 143
+
+
+def test_a_signal_of_which_a_library_made_an_error(run, monkeypatch):
+    """As safetensors does: it would be taken for a damaged file."""
+
+    def fail(*arguments, **named):
+        raise InvalidCheckpoint("town.safetensors: damaged.")
+
+    monkeypatch.setattr(cli.Group, "invoke", fail)
+    assert run("formats").stderr == "error: town.safetensors: damaged.\n"
+    monkeypatch.setattr(cli, "heed", lambda error: 143)
+    result = run("formats")
+    assert (result.exit_code, result.stdout, result.stderr) == (143, "", "stopped.\n")
 
 
 # The command line, which gets a signal as it starts to import the module that is named first.

@@ -16,7 +16,7 @@ from oaccdepth.files.atomic import (
     write_json,
 )
 from oaccdepth.files.regular import walk
-from oaccdepth.files.signals import exit_code, stop_cleanly
+from oaccdepth.files.signals import ENDING, heed, stop_cleanly
 
 
 def test_a_file_appears_whole(tmp_path):
@@ -158,25 +158,25 @@ def names_in(folder):
     return sorted(path.relative_to(folder).as_posix() for path in walk(folder) if path.is_file())
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_a_new_folder_appears_whole(tmp_path, number):
+@pytest.mark.parametrize("numbers", [(signal.SIGKILL,), *zip(ENDING, strict=True), ENDING])
+def test_a_new_folder_appears_whole(tmp_path, numbers):
     """Killed or stopped at every write, there is all of it or nothing."""
     folder, moment = tmp_path / "above" / "folder", 1
 
     def write(moment):
         stop_cleanly()
-        kill_at_write(moment, number)
+        kill_at_write(moment, *numbers)
         try:
             write_three(folder)
         except KeyboardInterrupt as error:
-            raise SystemExit(exit_code(error)) from error
+            raise SystemExit(heed(error)) from error
 
     while (status := run_child(write, moment)) != 0:
-        assert status in (-signal.SIGKILL, 128 + number)
-        if number != signal.SIGKILL and folder.exists():  # it came as the folder was moved
+        assert status == -signal.SIGKILL or status - 128 in numbers
+        if signal.SIGKILL not in numbers and folder.exists():  # it came as the folder was moved
             break
         assert not folder.exists()
-        assert names_in(tmp_path) == [] or number == signal.SIGKILL
+        assert names_in(tmp_path) == [] or signal.SIGKILL in numbers
         remove_leftovers(tmp_path)
         moment += 1
     assert moment > 9

@@ -194,13 +194,19 @@ def test_pillow_decodes_documented_formats_only(tmp_path, monkeypatch):
             decode(path)
 
 
-def test_a_jpeg_of_very_many_scans(tmp_path):
+@pytest.mark.parametrize("kind", ["JPEG", "MPO"])  # MPO: several JPEG pictures in one file
+def test_a_jpeg_of_very_many_scans(tmp_path, kind):
     """Each scan goes through the whole picture: 320 kB took minutes."""
-    Image.new("RGB", (64, 64)).save(tmp_path / "a.jpg", progressive=True)
+    picture = Image.new("RGB", (64, 64))
+    several = {"save_all": True, "append_images": [picture]} if kind == "MPO" else {}
+    picture.save(tmp_path / "a.jpg", kind, progressive=True, **several)
     data = (tmp_path / "a.jpg").read_bytes()
+    with Image.open(tmp_path / "a.jpg") as opened:
+        assert opened.format == kind
     assert decode(tmp_path / "a.jpg").shape == (64, 64, 3)
-    last = data[data.rfind(b"\xff\xda") : -2]
-    data = data[:-2] + 100 * last + data[-2:]
+    end = data.index(b"\xff\xd9")
+    last = data[data.rfind(b"\xff\xda", 0, end) : end]
+    data = data[:end] + 100 * last + data[end:]
     (tmp_path / "a.jpg").write_bytes(data)
     with pytest.raises(UnreadableFile, match="damaged or not a picture"):
         decode(tmp_path / "a.jpg")
