@@ -40,8 +40,7 @@ from oaccdepth.networks.fast import FastNet
 from oaccdepth.options import EstimateOptions, TrainOptions
 from oaccdepth.training import curves
 from oaccdepth.training.losses import loss_module
-from oaccdepth.training.patches import GreyBatch, GreyBatches
-from oaccdepth.training.pieces import PatchBatch, PatchBatches
+from oaccdepth.training.pieces import GreyBatch, GreyBatches, PatchBatch, PatchBatches
 from oaccdepth.training.prepared import PreparedBatch, PreparedBatches
 from oaccdepth.training.scenes import Scene, find_licence, load_scenes
 from oaccdepth.version import __version__
@@ -201,7 +200,7 @@ def train(
     trainer.about = describe_data(data, [*scenes, *more])
     if resume and (run / "state.pt").exists():
         trainer.restore(run)
-    patches = choose_patches(trainer, scenes, more, rank, world)
+    patches = choose_patches(trainer, scenes, more, rank)
     module = trained_module(trainer, world)
     saved = started = time.monotonic()
     earlier = trainer.progress.seconds
@@ -269,12 +268,12 @@ def own_device(name: str) -> torch.device:
 
 
 def choose_patches(
-    trainer: Trainer, scenes: Sequence[Scene], more: Sequence[Scene], rank: int, world: int
+    trainer: Trainer, scenes: Sequence[Scene], more: Sequence[Scene], rank: int
 ) -> Dataset[Batch]:
     """What the network at hand is trained on."""
     options, network = trainer.options, trainer.initial
     if not isinstance(network, FastNet):
-        return GreyBatches(scenes, options, rank, world)
+        return GreyBatches(scenes, more, options, rank=rank)
     if options.part == "refinement":
         return PreparedBatches(scenes, more, options, network, rank)
     refine_views = network.config.refine_views if passes_of(options) > 1 else 0

@@ -8,8 +8,7 @@ from torch.nn import functional as F
 
 from oaccdepth.networks.fast import OFFSETS, Answer, FastNet, Refinement
 from oaccdepth.networks.paper import OACCNet
-from oaccdepth.training.patches import GreyBatch
-from oaccdepth.training.pieces import PatchBatch
+from oaccdepth.training.pieces import GreyBatch, PatchBatch
 from oaccdepth.training.prepared import PreparedBatch
 from oaccdepth.training.variants import UNKNOWN
 
@@ -139,10 +138,8 @@ class PaperLoss(nn.Module):
     def forward(self, batch: GreyBatch, iterations: int) -> tuple[Tensor, dict[str, Tensor]]:
         """Loss, and its parts for the log. The number of passes does not matter here."""
         views, truth, valid = batch.views, batch.truth, batch.valid
-        margin = (views.shape[-1] - truth.shape[-1]) // 2
-        inner = views[..., margin:-margin, margin:-margin]
-        present = (inner >= 0).to(inner)
-        error = (self.network(inner.clamp(min=0), truth, present) - truth).abs()
+        present = (views <= 1).to(views)
+        error = (self.network(views.clamp(max=1), truth, present) - truth).abs()
         weight = valid.to(truth) / valid.sum().clamp(min=1)
         loss = (error * weight).sum()
         bad = (error.detach() > BAD).to(truth)

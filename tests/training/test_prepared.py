@@ -12,7 +12,7 @@ from oaccdepth.training import prepared
 from oaccdepth.training.pieces import LIFE
 from oaccdepth.training.prepared import PreparedBatches
 from oaccdepth.training.scenes import load_scenes
-from oaccdepth.training.variants import make_variant
+from oaccdepth.training.variants import gather_evidence, make_piece
 
 OPTIONS = TrainOptions(batch=2, patch=24, steps=1, iterations=3)
 
@@ -46,7 +46,8 @@ def test_a_step_always_has_the_same_patches(scenes, network):
 def test_a_variant_is_prepared_as_in_use(scenes, network, number, monkeypatch):
     """What the network gives its refinement in `passes`."""
     monkeypatch.setattr(prepared, "half_is_quick", lambda: False)
-    variant = make_variant(scenes[0], np.random.default_rng(0), network.config.refine_views, 48)
+    piece = make_piece(scenes[0], np.random.default_rng(0), 48)
+    variant = gather_evidence(piece, network.config.refine_views)
     given = []
     monkeypatch.setattr(network, "sweep", lambda views, levels: variant.volume)
     forward = network.refinement.forward
