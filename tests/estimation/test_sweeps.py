@@ -1,10 +1,9 @@
-"""Grey views at a shear, and whole pictures from tiles."""
+"""Grey views at a shear."""
 
 import numpy as np
 import torch
 
-from oaccdepth.estimation.sweeps import ABSENT, Canvas, GreyViews
-from oaccdepth.estimation.tiles import plan_tiles
+from oaccdepth.estimation.sweeps import ABSENT, GreyViews
 from oaccdepth.lightfield import LightField
 
 CPU = torch.device("cpu")
@@ -41,13 +40,3 @@ def test_pixels_that_are_not_valid_are_absent():
     light_field = LightField(ramp().views, valid=valid)
     grey = GreyViews(light_field, 0, CPU).region((slice(0, 12), slice(0, 16)))[0].numpy()
     assert [tuple(place) for place in np.argwhere(grey == ABSENT)] == [(2, 1, 3, 4)]
-
-
-def test_tiles_become_the_whole_picture():
-    values = torch.arange(2 * 40 * 56, dtype=torch.float32).reshape(2, 40, 56)
-    canvas = Canvas(40, 56)
-    tiles = plan_tiles(40, 56, 24, 4, 1)
-    assert len(tiles) > 4
-    for tile in tiles:
-        canvas.put("a", tile, values[(..., *tile.region)])
-    assert torch.equal(canvas.whole["a"], values)
