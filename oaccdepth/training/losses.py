@@ -6,13 +6,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from oaccdepth.evaluation.metrics import BAD
 from oaccdepth.networks.fast import OFFSETS, Answer, FastNet, Refinement
 from oaccdepth.networks.paper import OACCNet
 from oaccdepth.training.pieces import GreyBatch, PatchBatch
 from oaccdepth.training.prepared import PreparedBatch
 from oaccdepth.training.variants import UNKNOWN
 
-BAD = 0.07  # px: the benchmark's threshold
 BETTER = 0.1  # px that another surface must be nearer to the truth, to be the right one
 USUAL = 0.15  # loss of a patch that can be solved
 
@@ -117,7 +117,7 @@ def divergence_at(scores: Tensor, position: Tensor) -> Tensor:
     low = position.floor().clamp(max=scores.shape[1] - 2)
     index, share = low.long()[:, None], position - low
     below, above = scores.gather(1, index)[:, 0], scores.gather(1, index + 1)[:, 0]
-    least: Tensor = torch.special.entr(share) + torch.special.entr(1 - share)  # cannot be avoided
+    least: Tensor = torch.special.entr(share) + torch.special.entr(1 - share)  # no answer has less
     return -torch.lerp(below, above, share) - least
 
 

@@ -16,13 +16,13 @@ from torch import Tensor
 from oaccdepth import evidence
 from oaccdepth.evidence.views import ABSENT, Views, thin_out
 from oaccdepth.lightfield import Array, BoolArray, FloatArray
+from oaccdepth.networks.fast import LEVELS, FastConfig
 from oaccdepth.options import TrainOptions
 from oaccdepth.training.scenes import Scene
 
 LARGEST_DISPARITY = 3.9  # px; the levels reach 4
 UNKNOWN = 50.0  # px: a truth from here on means that nothing can be known
-LEVELS = 34  # of the first pass, from -4 px on
-STEP = 0.25
+STEP = FastConfig.level_step
 MARGIN = 20  # px around a piece: four views away, 4.5 px and a little more
 FULL_SIZE = TrainOptions.full_size  # share of the pieces
 SUB_SAMPLED = (11 / 14, 3 / 14)  # shares of the others that are reduced by 2, and by 3
