@@ -5,17 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from small_networks import FAST, PAPER
 
 from oaccdepth.evidence.views import ABSENT, Views
-from oaccdepth.networks.fast import (
-    EXTRA,
-    OFFSETS,
-    Answer,
-    FastConfig,
-    FastNet,
-    choose_candidates,
-)
-from oaccdepth.networks.paper import OACCNet, OACCNetConfig
+from oaccdepth.networks.fast import EXTRA, OFFSETS, Answer, FastNet, choose_candidates
+from oaccdepth.networks.paper import OACCNet
 from oaccdepth.training.losses import (
     BAD,
     BETTER,
@@ -126,7 +120,7 @@ def batch():
 
 def make_network():
     torch.manual_seed(0)
-    return FastNet(FastConfig(channels=(16,) * 4, refine_channels=(16,) * 3))
+    return FastNet(FAST)
 
 
 def test_pixels_that_are_not_valid_do_not_matter(batch):
@@ -186,10 +180,7 @@ def test_the_refinement_alone_has_the_loss_of_its_pass(batch):
 
 def test_the_papers_loss_is_l1_with_the_mask_of_the_truth():
     torch.manual_seed(0)
-    config = OACCNetConfig(
-        feature_blocks=1, matching_channels=4, cost_channels=8, volume_channels=4
-    )
-    network = OACCNet(config).eval()
+    network = OACCNet(PAPER).eval()
     views, truth = torch.rand(1, 9, 9, 8, 8), torch.rand(1, 8, 8)
     views[0, 0, :, :4] = ABSENT
     valid = torch.ones(1, 8, 8, dtype=torch.bool)
