@@ -105,7 +105,7 @@ def run_block(
     for number in range(wanted.iterations):
         with clock.stage("first pass" if number == 0 else "refinement"):
             answer = next(passes)
-        # A fill of what the views say nothing about goes on as it was; nobody looked out there.
+        # Where the views say nothing, surfaces are continued, at times beyond what was searched.
         answer = replace(answer, disparity=answer.disparity.clamp(levels[0], levels[-1]))
         done = FIRST_PASS + number + masks * number
         report("estimating", CUTTING + (1 - CUTTING) * done / whole)

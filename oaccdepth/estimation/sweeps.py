@@ -1,10 +1,11 @@
-"""One sweep of the network of the paper: a light field at one shear, tile by tile, pass by pass.
+"""Sweeps of the network of the paper: a light field at one shear, tile by tile, pass by pass.
 
 Device, dtype and memory end here: what comes back are tensors on the CPU.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from itertools import zip_longest
 
@@ -18,10 +19,25 @@ from oaccdepth.estimation.tiles import Region, overlap, plan_tiles, put
 from oaccdepth.lightfield import LightField, as_grey
 from oaccdepth.networks.authors import estimate_like_authors
 from oaccdepth.networks.paper import OACCNet, PassResult
+from oaccdepth.options import Range
 from oaccdepth.progress import ReportProgress
 
 ABSENT = -1.0  # stands where there is no picture; pictures are in [0, 1]
+OVERLAP = 1.0  # px of disparity, of neighbouring sweeps
 PAPER_MARGIN = 32  # px: features reach 20, aggregation 8 and as much again in the second pass
+
+
+def plan_shears(disparity_range: Range, reach: int) -> tuple[int, ...]:
+    """Integer shears of sweeps that cover the range, each `reach` px to either side."""
+    low, high = disparity_range
+    if low >= -reach and high <= reach:
+        return (0,)
+    # The first sweep reaches down to the low end, the last one up to the high end.
+    first, last = math.floor(low + reach), math.ceil(high - reach)
+    if last <= first:
+        return (round((low + high) / 2),)
+    count = math.ceil((last - first) / (2 * reach - OVERLAP)) + 1
+    return tuple(round(shear) for shear in np.linspace(first, last, count))
 
 
 @dataclass(frozen=True)
