@@ -27,7 +27,7 @@ from oaccdepth.training.variants import (
 )
 
 POOL = 12  # pieces that patches are drawn from
-NARROW = 0.4  # share of steps with fewer levels: a range is searched no wider than it must be
+NARROW = 0.4  # share of steps with fewer levels, as for scenes of a narrow range
 FEWEST_PAIRS = 4  # of levels
 LIFE = 96  # steps that a piece is kept for
 
@@ -118,7 +118,7 @@ class Pool(Dataset[Any], Generic[Held]):
         return scenes[int(rng.integers(len(scenes)))]
 
     def generator(self, step: int) -> np.random.Generator:
-        """Of everything that is random about a step."""
+        """Random numbers for a step."""
         return np.random.default_rng((self.options.seed, self.rank, 1, step))
 
 

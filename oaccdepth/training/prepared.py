@@ -1,4 +1,4 @@
-"""Batches for the refinement alone: what the passes before it make of whole variants, once."""
+"""Batches for the refinement alone: the passes before it see whole variants, once."""
 
 from __future__ import annotations
 
