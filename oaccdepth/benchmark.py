@@ -18,15 +18,17 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from oaccdepth.batch.memory import PeakMemory
 from oaccdepth.errors import InvalidOption
-from oaccdepth.estimation.blocks import Wanted, cut_views, plan_levels
+from oaccdepth.estimation.blocks import plan_levels
 from oaccdepth.estimation.clock import synchronize
 from oaccdepth.estimation.inference import LoadedWeights, choose_device, estimate
 from oaccdepth.lightfield import LightField
 from oaccdepth.networks import checkpoint
 from oaccdepth.networks.fast import FastNet
+from oaccdepth.networks.onnx import example_of_first_pass, example_of_refinement
 from oaccdepth.networks.paper import OACCNet
 from oaccdepth.progress import ReportProgress, ignore, share
 
+RANGE = (-4.0, 4.0)  # px, of the disparities
 MACS_SIDE = 32  # px: arithmetic grows with the area, so a small picture tells it all
 
 
@@ -66,7 +68,7 @@ def run_benchmark(
 def random_light_field(side: int) -> LightField:
     """Noise: times do not depend on what is in the picture."""
     views = np.random.default_rng(0).integers(0, 256, (9, 9, side, side, 3), dtype=np.uint8)
-    return LightField(views, source="noise", disparity_range=(-4.0, 4.0))
+    return LightField(views, source="noise", disparity_range=RANGE)
 
 
 def load_preset(preset: str, device: torch.device) -> LoadedWeights:
@@ -117,30 +119,22 @@ def measure(
 
 
 def count_macs(network: FastNet | OACCNet, device: torch.device) -> float:
-    """Multiply-adds per pixel of the layers, counted while a small picture is estimated.
+    """Multiply-adds per pixel of the layers, counted on a small picture.
 
     With gradients enabled: the counter does not know the operation that is used without. Evidence
     and aggregation of the fast network, which are sums and comparisons, are not counted.
     """
-    counter = FlopCounterMode(display=False)
+    side, counter = MACS_SIDE, FlopCounterMode(display=False)
     with counter:
         if isinstance(network, FastNet):
-            run_passes(network, random_light_field(MACS_SIDE), device)
+            levels = len(plan_levels(*RANGE, network.config.level_step))
+            network.first_pass(*(maps.to(device) for maps in example_of_first_pass(side, levels)))
+            given = [maps.to(device) for maps in example_of_refinement(network, side)]
+            for _ in range(network.config.iterations - 1):
+                network.refinement(*given)
         else:
-            network(torch.rand(1, *network.config.grid, MACS_SIDE, MACS_SIDE, device=device))
+            network(torch.rand(1, *network.config.grid, side, side, device=device))
     return counter.get_total_flops() / 2 / MACS_SIDE**2
-
-
-def run_passes(network: FastNet, light_field: LightField, device: torch.device) -> None:
-    """All passes over a whole picture."""
-    assert light_field.disparity_range is not None
-    levels = plan_levels(*light_field.disparity_range, network.config.level_step)
-    centre = (light_field.grid[0] // 2, light_field.grid[1] // 2)
-    wanted = Wanted(levels, network.config.iterations, light_field.resolution[0], centre)
-    whole = (slice(0, light_field.resolution[0]), slice(0, light_field.resolution[1]))
-    views = cut_views(light_field, wanted, whole, device)
-    for _ in network.passes(views, levels.to(device)):
-        pass
 
 
 @torch.inference_mode()

@@ -98,7 +98,7 @@ def run_by_rows(loop: Loop, count: int, *arguments: Any, parts: int = PARTS) -> 
 
 @cache
 def _pool(process: int) -> ThreadPoolExecutor:
-    """Threads of this process; those of its parent did not come along."""
+    """Threads of this process: a fork does not inherit those of its parent."""
     return ThreadPoolExecutor(_cores())
 
 

@@ -22,7 +22,7 @@ class Provenance:
     seconds: dict[str, float] = field(default_factory=dict)  # per stage; each waits for the device
     input: dict[str, Any] = field(default_factory=dict)  # source, format, grid, resolution, notes
     disparity_range: tuple[float, float] | None = None  # what was searched [px]
-    range_source: str = ""  # where that was learnt: option, file, weights or estimated
+    range_source: str = ""  # where it comes from: option, file, weights or estimated
     notes: tuple[str, ...] = ()
     batch: dict[str, Any] = field(default_factory=dict)  # by this `batch` knows that it is done
 

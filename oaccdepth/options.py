@@ -307,9 +307,9 @@ class TrainOptions(Declared):
     more_share: float = option(
         0.5, "Share of the patches that come from --more.", metavar="0..1", least=0, most=1
     )
-    full_size: float = option(  # the default is the paper's
-        0.47,
-        "For `paper`: share of the patches at full size; the others are sub-sampled by 2 or 3.",
+    full_size: float = option(
+        0.72,
+        "Share of the patches at full size; the others are sub-sampled by 2 or 3.",
         metavar="0..1",
         least=0,
         most=1,

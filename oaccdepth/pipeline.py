@@ -114,7 +114,7 @@ def _read_all(
     writing: WriteOptions,
     truth: FloatArray | None,
 ) -> tuple[LightField, FloatArray | None, tuple[str, ...]]:
-    """Read the light field, unless it is there, and for the page its ground truth, with remarks."""
+    """Read the light field, unless it is in memory; for the page its ground truth, with notes."""
     if isinstance(source, LightField):
         return source, truth, ()
     light_field = read(source, reading)

@@ -72,8 +72,20 @@ def demo():
 
 
 @pytest.fixture(scope="session")
+def untrained():
+    """A small fast network. Untrained, it still answers: it starts as a plane sweep."""
+    import torch
+    from small_networks import FAST
+
+    from oaccdepth.networks.fast import FastNet
+
+    torch.manual_seed(0)
+    return FastNet(FAST).eval()
+
+
+@pytest.fixture(scope="session")
 def weights_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Weights of an untrained network: it still answers, because it starts as a plane sweep."""
+    """Weights of an untrained network of full size."""
     import torch
 
     from oaccdepth.networks import checkpoint

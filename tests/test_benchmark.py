@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from small_networks import PAPER
 
 from oaccdepth.benchmark import (
     count_macs,
@@ -16,7 +17,7 @@ from oaccdepth.errors import InvalidOption
 from oaccdepth.estimation.inference import LoadedWeights
 from oaccdepth.networks import checkpoint
 from oaccdepth.networks.fast import FastNet
-from oaccdepth.networks.paper import OACCNet, OACCNetConfig
+from oaccdepth.networks.paper import OACCNet
 
 CPU = torch.device("cpu")
 
@@ -44,9 +45,7 @@ def test_stages_add_up():
 
 def test_shift_and_concat_is_the_cost_constructor():
     torch.manual_seed(0)
-    network = OACCNet(
-        OACCNetConfig(feature_blocks=1, matching_channels=4, cost_channels=8, volume_channels=4)
-    ).eval()
+    network = OACCNet(PAPER).eval()
     views = torch.rand(1, 9, 9, 24, 40)
     with torch.no_grad():
         features = network.extract_features(views)

@@ -23,7 +23,7 @@ from oaccdepth.networks import checkpoint
 from oaccdepth.networks.fast import MEETING, Answer, FastNet, Memory
 
 RANGE = (-4.0, 4.0)  # px
-Score = tuple[float, float]  # MSE x100, BadPix 0.07 [%]
+Score = tuple[float, ...]  # MSE x100, BadPix 0.07 [%]
 
 
 class WithTrueMask(FastNet):
@@ -153,12 +153,8 @@ def score_passes(network: FastNet, scene: Path, num_passes: int) -> list[Score]:
     chosen = views.only(thin_out(views.steps, network.config.refine_views))
     passes = list(network.passes(views, levels, num_passes, in_tiles(wanted.tile, views.size)))
     passes[:-1] = [network.polish(chosen, answer, 2) for answer in passes[:-1]]
-    inner = metrics.scored_pixels(truth)
     answers = [answer.disparity[0, region[0], region[1]].numpy() for answer in passes]
-    return [
-        (metrics.mse_100(answer, truth, inner), metrics.bad_pix(answer, truth, inner, 0.07))
-        for answer in answers
-    ]
+    return [tuple(metrics.main_scores(answer, truth).values()) for answer in answers]
 
 
 def main(data: Path, weights: Path, num_passes: int = 4) -> None:

@@ -30,7 +30,6 @@ from oaccdepth.networks import checkpoint
 from oaccdepth.networks.fast import Answer, FastNet, signs
 
 WEIGHTS = Path(__file__).parents[1] / "weights"
-BAD = 0.07  # px
 BINS = 10  # of the confidence
 SIDE = 400  # px of the diagram
 COLOURS = ((27, 94, 168), (200, 80, 30), (60, 140, 70))  # of the folders
@@ -79,15 +78,12 @@ def examine(network: Recording, folder: Path) -> list[Scene]:
             continue
         found = estimate(readers.read(path), network=LoadedWeights(network)).disparity
         inner = metrics.scored_pixels(truth)
-        scores = {
-            "mse_100": metrics.mse_100(found, truth, inner),
-            "badpix_0070": metrics.bad_pix(found, truth, inner, BAD),
-        }
+        scores = metrics.main_scores(found, truth)
         height, width = truth.shape
         one, other, reach = (
             sign[0, :height, :width].double().numpy()[inner] for sign in network.last
         )
-        right = np.abs(found - truth)[inner] <= BAD
+        right = np.abs(found - truth)[inner] <= metrics.BAD
         known = np.stack([one, other, np.ones_like(one)])
         scenes.append(Scene(path.name, scores, known, reach, right))
         print(path.name, {name: round(value, 3) for name, value in scores.items()}, flush=True)

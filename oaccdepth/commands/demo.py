@@ -100,8 +100,7 @@ def _score(scene: RenderedScene, result: DisparityMap) -> dict[str, float]:
     scored = metrics.scored_pixels(scene.disparity)
     agreeing = (result.masks > 0.5) == scene.visibility
     return {
-        "mse_100": metrics.mse_100(result.disparity, scene.disparity, scored),
-        "badpix_007": metrics.bad_pix(result.disparity, scene.disparity, scored, 0.07),
+        **metrics.main_scores(result.disparity, scene.disparity),
         "masks_right_percent": 100 * float(agreeing[:, :, scored].mean()),
         "seconds": result.made_with.seconds["total"],
     }
@@ -115,7 +114,7 @@ def _print_result(scores: dict[str, float], result: DisparityMap, output: Path) 
         f"with weights {made.weights}",
         "",
         f"MSE x100      {scores['mse_100']:8.3f}",
-        f"BadPix 0.07   {scores['badpix_007']:8.2f} %",
+        f"BadPix 0.07   {scores['badpix_0070']:8.2f} %",
         f"masks correct {scores['masks_right_percent']:8.2f} %",
         "",
         "Look at",

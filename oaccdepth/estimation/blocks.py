@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from oaccdepth.estimation.clock import Clock
 from oaccdepth.estimation.found import Found, FoundPass
-from oaccdepth.estimation.tiles import Region, Tile, overlap, plan_tiles
+from oaccdepth.estimation.tiles import Region, Tile, overlap, plan_tiles, put
 from oaccdepth.evidence import plain
 from oaccdepth.evidence.views import ABSENT, Views, thin_out
 from oaccdepth.lightfield import LightField, as_float
@@ -104,7 +105,7 @@ def run_block(
     for number in range(wanted.iterations):
         with clock.stage("first pass" if number == 0 else "refinement"):
             answer = next(passes)
-        # A fill of what the views say nothing about goes on as it was; nobody looked out there.
+        # Where the views say nothing, surfaces are continued, at times beyond what was searched.
         answer = replace(answer, disparity=answer.disparity.clamp(levels[0], levels[-1]))
         done = FIRST_PASS + number + masks * number
         report("estimating", CUTTING + (1 - CUTTING) * done / whole)
@@ -170,14 +171,12 @@ def in_tiles(tile: int, size: tuple[int, int]) -> Callable[..., Any]:
     def run(step: Callable[..., tuple[Tensor, ...]], *maps: Tensor) -> tuple[Tensor, ...]:
         if len(tiles) == 1:
             return step(*maps)
-        wholes: list[Tensor] = []
+        wholes: tuple[Tensor, ...] = ()
         for part in tiles:
             values = step(*(one[(..., *part.region)] for one in maps))
-            if not wholes:
-                wholes = [value.new_empty(*value.shape[:-2], *size) for value in values]
-            for whole, value in zip(wholes, values, strict=True):
-                whole[(..., *part.kept)] = value[(..., *part.kept_in_region)]
-        return tuple(wholes)
+            pairs = zip_longest(wholes, values)
+            wholes = tuple(put(whole, value, part, size) for whole, value in pairs)
+        return wholes
 
     return run
 
@@ -187,13 +186,9 @@ class Keeper:
 
     def __init__(self, found: Found, block: Tile, resolution: tuple[int, int]) -> None:
         self.found, self.block, self.resolution = found, block, resolution
-        self.place, self.within = block.kept, block.kept_in_region
 
     def _put(self, whole: Tensor | None, values: Tensor) -> Tensor:
-        if whole is None:
-            whole = torch.empty(*values.shape[:-2], *self.resolution)
-        whole[(..., *self.place)] = values[(..., *self.within)].float().cpu()
-        return whole
+        return put(whole, values.float().cpu(), self.block, self.resolution)
 
     def disparity(self, number: int, answer: Answer) -> None:
         """What a pass answered."""

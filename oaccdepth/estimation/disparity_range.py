@@ -23,8 +23,7 @@ from oaccdepth.estimation.thin import extend
 from oaccdepth.lightfield import BoolArray, FloatArray, LightField
 from oaccdepth.options import Range
 
-REACH = 4.0  # px, of the paper's network
-OVERLAP = 1.0  # px, of neighbouring sweeps
+USUAL = (-4.0, 4.0)  # px: where to look closer if nothing is clear
 NOTHING = (-0.5, 0.5)  # px: what is searched if nothing can be seen
 
 COARSE_SIDE, MIDDLE_SIDE, FINE_SIDE = 128, 256, 512  # px on the longer side
@@ -59,11 +58,10 @@ LEVEL = 0.25  # px: step of the networks' levels; half of it is added for safety
 
 @dataclass(frozen=True)
 class Coverage:
-    """What to search, and where that was learnt."""
+    """What to search, and who said so."""
 
     disparity_range: Range  # [px]
     source: str  # "option", "file", "estimated" or "none": the views tell nothing
-    shears: tuple[int, ...]  # one sweep each: disparities from shear - 4 to shear + 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +81,7 @@ class Matches:
 
 
 def choose_coverage(light_field: LightField, wanted: Range | None) -> Coverage:
-    """The range the user gives, or the files, or the pictures; and the sweeps it takes."""
+    """The range that the user gives, or the files, or the pictures."""
     side = max(light_field.resolution)
     if wanted is not None:
         if max(map(abs, wanted)) > side:
@@ -91,7 +89,7 @@ def choose_coverage(light_field: LightField, wanted: Range | None) -> Coverage:
                 f"--disparity-range {wanted[0]:g}:{wanted[1]:g}: the views are only {side} px "
                 "long, and no point moves further between neighbours. Use a smaller range."
             )
-        return Coverage(wanted, "option", plan_shears(wanted))
+        return Coverage(wanted, "option")
     if light_field.disparity_range is not None:
         given = light_field.disparity_range
         if max(map(abs, given)) > side:
@@ -100,24 +98,11 @@ def choose_coverage(light_field: LightField, wanted: Range | None) -> Coverage:
                 f"{given[0]:g} to {given[1]:g} px, but the views are only {side} px long. "
                 "Correct disp_min and disp_max, or pass --disparity-range MIN:MAX."
             )
-        return Coverage(given, "file", plan_shears(given))
+        return Coverage(given, "file")
     found = estimate_range(light_field)
     if found is None:
-        return Coverage(NOTHING, "none", plan_shears(NOTHING))
-    return Coverage(found, "estimated", plan_shears(found))
-
-
-def plan_shears(disparity_range: Range) -> tuple[int, ...]:
-    """Integer shears whose reach covers the range; none at all (0) if that is enough."""
-    low, high = disparity_range
-    if low >= -REACH and high <= REACH:
-        return (0,)
-    # The first sweep reaches down to the low end, the last one up to the high end.
-    first, last = math.floor(low + REACH), math.ceil(high - REACH)
-    if last <= first:
-        return (round((low + high) / 2),)
-    count = math.ceil((last - first) / (2 * REACH - OVERLAP)) + 1
-    return tuple(round(shear) for shear in np.linspace(first, last, count))
+        return Coverage(NOTHING, "none")
+    return Coverage(found, "estimated")
 
 
 def estimate_range(light_field: LightField) -> Range | None:
@@ -205,7 +190,7 @@ def _search_everywhere(matcher: Matcher) -> tuple[Range, BoolArray]:
         found.append(_explain_faint(costs, faint, faint_areas))
     ends = [matches.ends for matches in found if matches is not None]
     if not ends:  # only the finest detail, if anything: it may show in a closer look
-        return (-REACH, REACH), faint_areas
+        return USUAL, faint_areas
     margin = 2.25 * spacing
     around = min(low for low, _ in ends) - margin, max(high for _, high in ends) + margin
     return around, faint_areas

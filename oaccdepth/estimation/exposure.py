@@ -17,7 +17,7 @@ from oaccdepth.estimation.disparity_range import coarse_sweep
 from oaccdepth.lightfield import LARGEST_VALUE, Array, FloatArray, LightField, as_grey
 
 SIDE = 160  # px on the longer side, at which brightness is compared
-WINDOW = 5  # px; it is averaged over
+WINDOW = 5  # px, over which it is averaged
 DARKEST, BRIGHTEST = 0.02, 0.95  # pixels that are neither black nor saturated
 FEWEST = 100  # pixels to compare
 NOTICEABLE = 0.006  # gains that all differ by less from 1 are left alone

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import torch
@@ -21,11 +21,11 @@ from oaccdepth.estimation.device import (
     choose_device,
     half_is_quick,
 )
-from oaccdepth.estimation.disparity_range import REACH, Coverage, choose_coverage
+from oaccdepth.estimation.disparity_range import Coverage, choose_coverage
 from oaccdepth.estimation.exposure import normalise_exposure
 from oaccdepth.estimation.found import Found, FoundPass
 from oaccdepth.estimation.merging import merge_sweeps
-from oaccdepth.estimation.sweeps import GreyViews, sweep_paper
+from oaccdepth.estimation.sweeps import GreyViews, plan_shears, sweep_paper
 from oaccdepth.estimation.weights import LoadedWeights, load_network
 from oaccdepth.lightfield import FloatArray, LightField
 from oaccdepth.networks.fast import FastNet
@@ -45,6 +45,42 @@ NO_INFORMATION = (
     "The map is flat and its confidence 0."
 )
 TILES = {"fast": 576, "paper": 256}  # px on a side: a 512 px picture is one tile for `fast`
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be estimated, with which weights, and where to search."""
+
+    light_field: LightField
+    loaded: LoadedWeights
+    options: EstimateOptions
+    coverage: Coverage
+
+    @property
+    def iterations(self) -> int:
+        """Number of passes."""
+        return self.options.iterations or self.loaded.network.config.iterations
+
+    @property
+    def tile(self) -> int:
+        """Width and height of a tile [px], if memory allows."""
+        return self.options.tile or TILES[self.loaded.kind]
+
+    @property
+    def levels(self) -> Tensor:
+        """Disparities that the network compares [px]."""
+        network = self.loaded.network
+        if isinstance(network, FastNet):
+            return plan_levels(*self.coverage.disparity_range, network.config.level_step)
+        return torch.tensor(network.config.levels) + self.shears[0]
+
+    @property
+    def shears(self) -> tuple[int, ...]:
+        """One for each sweep of the paper's network; the fast one needs none."""
+        network = self.loaded.network
+        if isinstance(network, FastNet):
+            return (0,)
+        return plan_shears(self.coverage.disparity_range, network.config.reach)
 
 
 def estimate(
@@ -78,20 +114,19 @@ def estimate(
     with clock.stage("range"):
         coverage = cover(light_field, loaded, options)
         alike, remark = normalise_exposure(light_field)
-    log.info(_intention(loaded, options, coverage))
+    task = Task(alike, loaded, options, coverage)
+    log.info(_intention(task))
     if coverage.source == "none":
-        found, notes = nothing_found(light_field, loaded, options), [NO_INFORMATION]
+        found, notes = nothing_found(task), [NO_INFORMATION]
     else:
         found, notes = with_less_memory(
-            lambda tile: run(alike, loaded, options, coverage, tile, clock, progress or ignore),
-            loaded,
-            options,
+            lambda tile: run(task, tile, clock, progress or ignore), task
         )
     notes += [remark] if remark else []
     clock.seconds["total"] = time.perf_counter() - started
-    made_with = describe(light_field, loaded, options, coverage, clock, notes)
+    made_with = describe(task, clock, notes)
     log.info("Seconds: " + ", ".join(f"{n} {s:.1f}" for n, s in made_with.seconds.items()) + ".")
-    return as_map(found, light_field, loaded, options, coverage, made_with)
+    return as_map(found, task, made_with)
 
 
 def per_step(options: EstimateOptions, factor: float) -> EstimateOptions:
@@ -101,26 +136,27 @@ def per_step(options: EstimateOptions, factor: float) -> EstimateOptions:
     return replace(options, disparity_range=scaled)
 
 
-def _intention(loaded: LoadedWeights, options: EstimateOptions, coverage: Coverage) -> str:
+def _intention(task: Task) -> str:
     """Say what is going to be done, for `-v`."""
-    low, high = coverage.disparity_range
-    passes = options.iterations or loaded.network.config.iterations
-    tile = options.tile or TILES[loaded.kind]
+    low, high = task.coverage.disparity_range
     return (
-        f"Weights {loaded.name} on {loaded.device}, {passes} passes, tiles of {tile} px; "
-        f"disparities from {low:.1f} to {high:.1f} px ({coverage.source})."
+        f"Weights {task.loaded.name} on {task.loaded.device}, {task.iterations} passes, "
+        f"tiles of {task.tile} px; "
+        f"disparities from {low:.1f} to {high:.1f} px ({task.coverage.source})."
     )
 
 
 def cover(light_field: LightField, loaded: LoadedWeights, options: EstimateOptions) -> Coverage:
-    """What to search; the authors' program, which `compat` reproduces, never shears."""
-    if loaded.compat == "authors" and options.disparity_range is None:
-        return Coverage((-REACH, REACH), "weights", (0,))
-    return choose_coverage(light_field, options.disparity_range)
+    """What to search; with the authors' weights, whose program never shears, all they reach."""
+    network, wanted = loaded.network, options.disparity_range
+    if wanted is None and loaded.compat == "authors" and isinstance(network, OACCNet):
+        reach = float(network.config.reach)
+        return Coverage((-reach, reach), "weights")
+    return choose_coverage(light_field, wanted)
 
 
 def check_size(light_field: LightField, loaded: LoadedWeights) -> None:
-    """Refuse what no network of ours can see anything in."""
+    """Refuse light fields that the network cannot handle."""
     name = light_field.source or "light field"
     height, width = light_field.resolution
     rows, columns = light_field.grid
@@ -142,25 +178,21 @@ def check_size(light_field: LightField, loaded: LoadedWeights) -> None:
         )
 
 
-def nothing_found(
-    light_field: LightField, loaded: LoadedWeights, options: EstimateOptions
-) -> Found:
+def nothing_found(task: Task) -> Found:
     """A flat map that nobody should trust: the views say nothing."""
-    passes = options.iterations or loaded.network.config.iterations
-    flat = torch.zeros(light_field.resolution)
-    masks = torch.ones(*light_field.grid, *light_field.resolution) if options.keep_masks else None
-    return Found([FoundPass(flat, masks) for _ in range(passes)], flat)
+    grid, size = task.light_field.grid, task.light_field.resolution
+    flat = torch.zeros(size)
+    masks = torch.ones(*grid, *size) if task.options.keep_masks else None
+    return Found([FoundPass(flat, masks) for _ in range(task.iterations)], flat)
 
 
-def with_less_memory(
-    work: Callable[[int], Found], loaded: LoadedWeights, options: EstimateOptions
-) -> tuple[Found, list[str]]:
+def with_less_memory(work: Callable[[int], Found], task: Task) -> tuple[Found, list[str]]:
     """Do the work with tiles of a size; a device that runs out of memory gets smaller ones."""
     notes: list[str] = []
-    tile = options.tile or TILES[loaded.kind]
-    dtype = choose_precision(options.precision, loaded)
-    if options.precision not in ("auto", dtype_name(dtype)):
-        notes.append(f"--precision {options.precision} is slow on this CPU; computed in fp32.")
+    tile, loaded, precision = task.tile, task.loaded, task.options.precision
+    dtype = choose_precision(precision, loaded)
+    if precision not in ("auto", dtype_name(dtype)):
+        notes.append(f"--precision {precision} is slow on this CPU; computed in fp32.")
     half = dtype != torch.float32
     while True:
         try:
@@ -190,26 +222,18 @@ def choose_precision(name: str, loaded: LoadedWeights) -> torch.dtype:
 
 
 def dtype_name(dtype: torch.dtype) -> str:
-    """As in the options."""
+    """Its name among the options."""
     return next(name for name, known in DTYPES.items() if known == dtype)
 
 
-def run(
-    light_field: LightField,
-    loaded: LoadedWeights,
-    options: EstimateOptions,
-    coverage: Coverage,
-    tile: int,
-    clock: Clock,
-    report: ReportProgress,
-) -> Found:
+def run(task: Task, tile: int, clock: Clock, report: ReportProgress) -> Found:
     """The network at hand over the whole picture."""
-    network = loaded.network
+    network, light_field, options = task.loaded.network, task.light_field, task.options
     if isinstance(network, OACCNet):
-        return run_paper(light_field, loaded, options, coverage, tile, clock, report)
+        return run_paper(task, network, tile, clock, report)
     wanted = Wanted(
-        plan_levels(*coverage.disparity_range, network.config.level_step),
-        options.iterations or network.config.iterations,
+        task.levels,
+        task.iterations,
         tile,
         light_field.reference_view,
         options.keep_masks,
@@ -219,48 +243,31 @@ def run(
 
 
 def run_paper(
-    light_field: LightField,
-    loaded: LoadedWeights,
-    options: EstimateOptions,
-    coverage: Coverage,
-    tile: int,
-    clock: Clock,
-    report: ReportProgress,
+    task: Task, network: OACCNet, tile: int, clock: Clock, report: ReportProgress
 ) -> Found:
     """One sweep for each shear, and the best of them for each pixel."""
-    network = loaded.network
-    assert isinstance(network, OACCNet)
-    iterations = options.iterations or network.config.iterations
-    kept = (options.keep_masks, options.keep_evidence)
-    count = len(coverage.shears)
+    light_field, shears, compat = task.light_field, task.shears, task.loaded.compat
+    kept = (task.options.keep_masks, task.options.keep_evidence)
     sweeps: list[Found] = []
-    for number, shear in enumerate(coverage.shears):
+    for number, shear in enumerate(shears):
         views = GreyViews(light_field, shear, clock.device)
-        part = share(report, number / count, (number + 1) / count)
+        part = share(report, number / len(shears), (number + 1) / len(shears))
         sweeps.append(
-            sweep_paper(network, views, iterations, tile, clock, part, *kept, loaded.compat)
+            sweep_paper(network, views, task.iterations, tile, clock, part, *kept, compat)
         )
     with clock.stage("merging"):
-        return merge_sweeps(light_field, sweeps, coverage.shears)
+        return merge_sweeps(light_field, sweeps, shears)
 
 
-def describe(
-    light_field: LightField,
-    loaded: LoadedWeights,
-    options: EstimateOptions,
-    coverage: Coverage,
-    clock: Clock,
-    notes: list[str],
-) -> Provenance:
+def describe(task: Task, clock: Clock, notes: list[str]) -> Provenance:
     """How the map was made."""
-    settings = asdict(options)
-    settings["weights"] = loaded.name
-    settings["iterations"] = options.iterations or loaded.network.config.iterations
+    light_field, loaded = task.light_field, task.loaded
+    own = {"weights": loaded.name, "iterations": task.iterations}
     return Provenance(
         version=__version__,
         weights=loaded.name,
         weights_sha256=loaded.sha256,
-        options=settings,
+        options=asdict(task.options) | own,
         device=str(clock.device),
         seconds={stage: round(seconds, 3) for stage, seconds in clock.seconds.items()},
         input={
@@ -270,51 +277,30 @@ def describe(
             "resolution": list(light_field.resolution),
             "notes": list(light_field.notes),
         },
-        disparity_range=coverage.disparity_range,
-        range_source=coverage.source,
+        disparity_range=task.coverage.disparity_range,
+        range_source=task.coverage.source,
         notes=tuple(notes),
     )
 
 
-def as_map(
-    found: Found,
-    light_field: LightField,
-    loaded: LoadedWeights,
-    options: EstimateOptions,
-    coverage: Coverage,
-    made_with: Provenance,
-) -> DisparityMap:
+def as_map(found: Found, task: Task, made_with: Provenance) -> DisparityMap:
     """Tensors to the arrays that the caller gets."""
     passes = tuple(
         Pass(_array(part.disparity), None if part.masks is None else _array(part.masks))
         for part in found.passes
     )
     assert found.confidence is not None
-    evidence: FloatArray | None = None
-    levels: tuple[float, ...] = ()
-    if options.keep_evidence and found.evidence is not None:
-        evidence = _array(found.evidence)
-        levels = tuple(levels_of(loaded, coverage, len(evidence)))
+    evidence = found.evidence if task.options.keep_evidence else None
     return DisparityMap(
         disparity=passes[-1].disparity,
         confidence=_array(found.confidence),
         masks=passes[-1].masks,
-        passes=passes if options.keep_passes else (),
-        evidence=evidence,
-        levels=levels,
-        camera=light_field.camera,
+        passes=passes if task.options.keep_passes else (),
+        evidence=None if evidence is None else _array(evidence),
+        levels=() if evidence is None else tuple(task.levels.tolist()),
+        camera=task.light_field.camera,
         made_with=made_with,
     )
-
-
-def levels_of(loaded: LoadedWeights, coverage: Coverage, count: int) -> list[float]:
-    """Disparities of the evidence [px]."""
-    network = loaded.network
-    if isinstance(network, FastNet):
-        levels = plan_levels(*coverage.disparity_range, network.config.level_step)
-        return [float(level) for level in levels]
-    half = count // 2
-    return [float(coverage.shears[0] + step) for step in range(-half, half + 1)]
 
 
 def _array(values: Tensor) -> FloatArray:

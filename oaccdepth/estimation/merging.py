@@ -7,12 +7,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from oaccdepth.estimation.disparity_range import REACH, coarse_sweep
+from oaccdepth.estimation.disparity_range import coarse_sweep
 from oaccdepth.estimation.found import Found, FoundPass
 from oaccdepth.lightfield import FloatArray, LightField, as_grey
 
 VOTE_GAIN = 20.0  # a difference of 1 / gain is a full vote against
-DOUBT = 0.3  # votes that a disparity far from the coarse sweep's is worth
+DOUBT = 0.3  # votes against a disparity that is far from the coarse sweep's
+FAR = 4.0  # px: from there on it is
 
 
 def merge_sweeps(light_field: LightField, sweeps: list[Found], shears: tuple[int, ...]) -> Found:
@@ -38,7 +39,7 @@ def best_sweep(light_field: LightField, sweeps: list[Found]) -> Tensor:
     costs = []
     for sweep in sweeps:
         disparity = sweep.passes[-1].disparity.numpy()
-        away = np.minimum(np.abs(disparity - enlarged) / REACH, 1)
+        away = np.minimum(np.abs(disparity - enlarged) / FAR, 1)
         costs.append(votes_against(light_field, disparity) + DOUBT * trust * away)
     return torch.from_numpy(np.stack(costs).argmin(0))
 
@@ -68,7 +69,7 @@ def votes_against(light_field: LightField, disparity: FloatArray) -> FloatArray:
 
 
 def choose(sweeps: list[Found], number: Tensor) -> Found:
-    """Every pixel from the sweep of its number (h, w)."""
+    """Take each pixel from the sweep whose number (h, w) is given."""
 
     def pick(values: list[Tensor]) -> Tensor:
         index = number.expand_as(values[0])

@@ -1,11 +1,13 @@
-"""One sweep of the network of the paper: a light field at one shear, tile by tile, pass by pass.
+"""Sweeps of the network of the paper: a light field at one shear, tile by tile, pass by pass.
 
 Device, dtype and memory end here: what comes back are tensors on the CPU.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
+from itertools import zip_longest
 
 import numpy as np
 import torch
@@ -13,14 +15,29 @@ from torch import Tensor
 
 from oaccdepth.estimation.clock import Clock
 from oaccdepth.estimation.found import Found, FoundPass
-from oaccdepth.estimation.tiles import Region, Tile, overlap, plan_tiles
+from oaccdepth.estimation.tiles import Region, overlap, plan_tiles, put
 from oaccdepth.lightfield import LightField, as_grey
 from oaccdepth.networks.authors import estimate_like_authors
 from oaccdepth.networks.paper import OACCNet, PassResult
+from oaccdepth.options import Range
 from oaccdepth.progress import ReportProgress
 
 ABSENT = -1.0  # stands where there is no picture; pictures are in [0, 1]
+OVERLAP = 1.0  # px of disparity, of neighbouring sweeps
 PAPER_MARGIN = 32  # px: features reach 20, aggregation 8 and as much again in the second pass
+
+
+def plan_shears(disparity_range: Range, reach: int) -> tuple[int, ...]:
+    """Integer shears of sweeps that cover the range, each `reach` px to either side."""
+    low, high = disparity_range
+    if low >= -reach and high <= reach:
+        return (0,)
+    # The first sweep reaches down to the low end, the last one up to the high end.
+    first, last = math.floor(low + reach), math.ceil(high - reach)
+    if last <= first:
+        return (round((low + high) / 2),)
+    count = math.ceil((last - first) / (2 * reach - OVERLAP)) + 1
+    return tuple(round(shear) for shear in np.linspace(first, last, count))
 
 
 @dataclass(frozen=True)
@@ -59,23 +76,6 @@ class GreyViews:
         if valid is not None and valid.ndim == 4:
             picture = np.where(valid[u, v, y, x], picture, np.float32(ABSENT))
         grey[into_y, into_x] = picture
-
-
-class Canvas:
-    """Tensors (…, h, w) of the whole picture, put together from tiles."""
-
-    def __init__(self, height: int, width: int) -> None:
-        self.size = (height, width)
-        self.whole: dict[str, Tensor] = {}
-
-    def put(self, name: str, tile: Tile, values: Tensor) -> None:
-        """Keep the tile's part of a region's values."""
-        if tile.kept == (slice(0, self.size[0]), slice(0, self.size[1])):
-            self.whole[name] = values  # a single tile: nothing to copy
-            return
-        if name not in self.whole:
-            self.whole[name] = values.new_empty(*values.shape[:-2], *self.size)
-        self.whole[name][..., tile.kept[0], tile.kept[1]] = values[(..., *tile.kept_in_region)]
 
 
 @torch.inference_mode()
@@ -118,21 +118,18 @@ def _paper_tiles(
     clock: Clock,
     report: ReportProgress,
 ) -> list[PassResult]:
-    height, width = views.light_field.resolution
-    canvas = Canvas(height, width)
-    tiles = plan_tiles(height, width, tile, PAPER_MARGIN, 1)
-    names = ("disparity", "confidence", "mask", "probability")
+    size = views.light_field.resolution
+    tiles = plan_tiles(*size, tile, PAPER_MARGIN, 1)
+    wholes: list[Tensor] = []
     for index, part in enumerate(tiles):
         with clock.stage("views"):
             samples = views.region(part.region)
         with clock.stage("passes"):
             present = (samples >= 0).to(samples)
             passes = network.estimate_passes(samples.clamp(min=0), present, iterations)
-            for number, result in enumerate(passes):
-                for name in names:
-                    canvas.put(f"{name} {number}", part, getattr(result, name).float().cpu())
+            values = [maps.float().cpu() for result in passes for maps in vars(result).values()]
+            pairs = zip_longest(wholes, values)
+            wholes = [put(whole, value, part, size) for whole, value in pairs]
         report("estimating", (index + 1) / len(tiles))
-    return [
-        PassResult(*(canvas.whole[f"{name} {number}"] for name in names))
-        for number in range(iterations)
-    ]
+    count = len(fields(PassResult))
+    return [PassResult(*wholes[at : at + count]) for at in range(0, len(wholes), count)]

@@ -1,4 +1,4 @@
-"""Where the tiles of a picture lie. Arithmetic only.
+"""Where the tiles of a picture lie, and how they are put together.
 
 A tile is what is kept of a region: the region has a margin of the network's reach on all sides that
 lie within the picture, so that what is kept does not depend on how the picture was cut.
@@ -7,6 +7,8 @@ lie within the picture, so that what is kept does not depend on how the picture 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from torch import Tensor
 
 Region = tuple[slice, slice]  # rows and columns
 
@@ -39,6 +41,14 @@ def plan_tiles(height: int, width: int, tile: int, margin: int, alignment: int) 
         for region_y, kept_y in _cut(height, tile, margin, alignment)
         for region_x, kept_x in _cut(width, tile, margin, alignment)
     ]
+
+
+def put(whole: Tensor | None, values: Tensor, tile: Tile, size: tuple[int, int]) -> Tensor:
+    """A region's values (..., h, w), as far as they are kept, in the whole picture of this size."""
+    if whole is None:
+        whole = values.new_empty(*values.shape[:-2], *size)
+    whole[(..., *tile.kept)] = values[(..., *tile.kept_in_region)]
+    return whole
 
 
 def _cut(length: int, tile: int, margin: int, alignment: int) -> list[tuple[slice, slice]]:

@@ -12,9 +12,8 @@ from oaccdepth.lightfield import FloatArray
 from oaccdepth.writers.pictures import NOT_KNOWN, Picture, colour_difference, write_png
 
 LARGEST = 0.2  # px: error of the full colour, as in the benchmark's own pictures
-THRESHOLD = 0.07  # px, of BadPix
 
-BAD = (178, 24, 43)  # red, told from grey by colour-blind readers, too
+BAD = (178, 24, 43)  # red that colour-blind readers can tell from grey
 GOOD = (229, 229, 229)
 
 
@@ -41,7 +40,7 @@ def draw_error(prediction: FloatArray, truth: FloatArray) -> Picture:
 
 
 def draw_bad_pixels(
-    prediction: FloatArray, truth: FloatArray, threshold: float = THRESHOLD
+    prediction: FloatArray, truth: FloatArray, threshold: float = metrics.BAD
 ) -> Picture:
     """Red where the error is greater than the threshold [px]; grey where there is no truth."""
     bad = np.abs(metrics.signed_error(prediction, truth)) > np.float32(threshold)

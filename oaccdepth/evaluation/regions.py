@@ -63,10 +63,6 @@ def _joined(metric: Metric) -> Score:
     return lambda maps: metric(maps.prediction, maps.truth, maps.mask)
 
 
-def _bad_pix(maps: Maps) -> float:
-    return metrics.bad_pix(maps.prediction, maps.truth, maps.mask, 0.07)
-
-
 def _fattening_between(maps: Maps) -> float:
     """Backgammon: the foreground's disparity is known from a column where nothing else is."""
     column = min(FOREGROUND_COLUMN * maps.factor, maps.truth.shape[1] - 1)
@@ -93,7 +89,7 @@ def _median_angle(maps: Maps) -> float | None:
     return metrics.median_angle(maps.prediction, maps.truth, maps.mask, maps.camera)
 
 
-_bumpiness = _joined(metrics.bumpiness_100)
+_bad_pix, _bumpiness = _joined(metrics.bad_pix), _joined(metrics.bumpiness_100)
 
 # The toolkit's names. Smaller is better.
 REGIONS = {

@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -28,18 +28,18 @@ from oaccdepth.evaluation.regions import REGIONS, score_regions
 from oaccdepth.files.pfm import read_pfm
 from oaccdepth.files.regular import walk
 from oaccdepth.lightfield import BoolArray, FloatArray
+from oaccdepth.readers.hci import GROUND_TRUTH
 
 logger = logging.getLogger(__name__)
 
 PREDICTION = "disparity.pfm"  # what `estimate` and `batch` write into a scene's folder
-GROUND_TRUTH = "gt_disp_lowres.pfm"
 
 # The toolkit's names, in the order of the tables. All: smaller is better.
 METRICS: dict[str, Callable[[FloatArray, FloatArray, BoolArray], float]] = {
     "mse_100": metrics.mse_100,
-    "badpix_0070": lambda prediction, truth, mask: metrics.bad_pix(prediction, truth, mask, 0.07),
-    "badpix_0030": lambda prediction, truth, mask: metrics.bad_pix(prediction, truth, mask, 0.03),
-    "badpix_0010": lambda prediction, truth, mask: metrics.bad_pix(prediction, truth, mask, 0.01),
+    "badpix_0070": metrics.bad_pix,
+    "badpix_0030": partial(metrics.bad_pix, threshold=0.03),
+    "badpix_0010": partial(metrics.bad_pix, threshold=0.01),
     "q25_100": metrics.q25_100,
 }
 TITLES = {

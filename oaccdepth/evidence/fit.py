@@ -14,9 +14,9 @@ from torch import Tensor
 from oaccdepth.compiling import run_by_rows
 from oaccdepth.evidence.views import Views, thin_out
 
-TOLERANCE = 0.02  # of intensity: a sample that is as far off counts half
-FIT_VIEWS = 20  # that are asked, at the most; more of them did not measure better
-USUAL_VIEWS = 40  # that the following are meant for
+TOLERANCE = 0.02  # of intensity: a sample that is off by so much counts half
+FIT_VIEWS = 20  # at most; with more, the scores were no better
+USUAL_VIEWS = 40  # for which the numbers below are meant
 ANCHOR = 1.0  # how firmly a pixel keeps its answer where the views say nothing
 STIFFNESS = 30.0  # of the second differences
 CREASE = 0.02  # px of second difference: from there on the map may crease
@@ -26,7 +26,7 @@ FARTHEST = 0.15  # px that an answer is moved by a single step
 
 
 def fewer(views: Views) -> Views:
-    """Those of the views that are asked."""
+    """The views to which the map is fitted."""
     return views.only(thin_out(views.steps, FIT_VIEWS))
 
 

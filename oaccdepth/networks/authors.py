@@ -53,7 +53,7 @@ READING_ERRORS = (
 
 
 def convert(source: Path, target: Path) -> None:
-    """Turn the authors' checkpoint into weights of ours, marked as in need of their numerics."""
+    """Turn the authors' checkpoint into weights of ours, marked as needing their numerics."""
     if target.suffix != checkpoint.SUFFIX:
         raise InvalidOption(f"--output {target}: expected a name that ends in {checkpoint.SUFFIX}.")
     network = load_authors(source)
@@ -226,17 +226,13 @@ def _estimate_tiles(
     network: OACCNet, views: Tensor, validity: Tensor | None, iterations: int | None
 ) -> list[PassResult]:
     """Run every pass over one group of tiles (b, u, v, h, w)."""
+    present = torch.ones_like(views) if validity is None else validity
+
+    def find_mask(disparity: Tensor) -> Tensor:
+        return unaligned_mask(views, disparity, network.config.decay) * present
+
     features = network.extract_features(views)
-    mask = torch.ones_like(views) if validity is None else validity
-    passes: list[PassResult] = []
-    for _ in range(iterations or network.config.iterations):
-        if passes:
-            mask = unaligned_mask(views, passes[-1].disparity, network.config.decay)
-            mask = mask if validity is None else mask * validity
-        cost = network.construct_cost(features, mask, validity)
-        disparity, confidence, probability = network.regress(network.aggregate(cost))
-        passes.append(PassResult(disparity, confidence, mask, probability))
-    return passes
+    return network.passes(features, present, validity, find_mask, iterations)
 
 
 def unaligned_mask(views: Tensor, disparity: Tensor, decay: float) -> Tensor:

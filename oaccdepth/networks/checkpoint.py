@@ -37,7 +37,7 @@ VARIABLE = "OACCDEPTH_WEIGHTS"
 MOST_BYTES = 4 << 30  # of a weights file
 NUMBERS = ("steps", "hours")  # in the metadata
 SCORES = ("mse_100", "badpix_0070")  # in the metadata, of each validation scene
-# What building a network of a configuration that makes no sense raises.
+# What may be raised when a network is built from a configuration that makes no sense.
 MISFITS = (
     ArithmeticError,
     AssertionError,
@@ -51,7 +51,7 @@ KINDS = {"fast": (FastNet, FastConfig), "paper": (OACCNet, OACCNetConfig)}
 
 
 def weights_folders() -> list[Path]:
-    """Where bundled weights may lie, the first to be searched first."""
+    """Where bundled weights may be, in the order in which they are searched."""
     package = Path(__file__).resolve().parents[1]
     folders = [Path(os.environ[VARIABLE])] if os.environ.get(VARIABLE) else []
     return [*folders, package / "weights", package.parent / "weights"]
@@ -73,7 +73,7 @@ def find_weights(name: str) -> Path:
         if not is_regular(path):
             raise UnreadableFile(f"{name}: no such weights file. {_bundled_names()}")
         return path
-    for found in bundled():  # before any file of that name that lies where we happen to be
+    for found in bundled():  # before a file of that name in the current folder
         if found.stem == name:
             return found
     if is_regular(path):
@@ -124,7 +124,7 @@ def save(path: Path, network: Network, metadata: Mapping[str, str]) -> None:
 
 
 def read_metadata(path: Path) -> Metadata:
-    """What the weights say of themselves."""
+    """What the weights say about themselves."""
     return _open(path)[0]
 
 

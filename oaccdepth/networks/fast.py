@@ -27,6 +27,7 @@ from oaccdepth.networks.paper import LEAK
 
 ALIGNMENT = 8  # the hourglass halves the picture three times
 SUB_LEVELS = 2  # levels side by side in the channels of one
+LEVELS = 34  # of the first pass in training, from -4 px on
 PRIOR = slice(2 * evidence.MEANS, 2 * evidence.MEANS + 2)  # channels: all votes, aggregated
 WINDOW = 1  # levels to either side of the best one that an answer is the mean of
 OFFSETS = 7  # candidates around the last answer

@@ -20,12 +20,11 @@ from torch import Tensor, nn
 from oaccdepth.errors import InvalidOption, MissingDependency
 from oaccdepth.evidence import KINDS, MEANS
 from oaccdepth.files.atomic import replacing
-from oaccdepth.networks.fast import ALIGNMENT, EXTRA, OFFSETS, SUB_LEVELS, FastNet
+from oaccdepth.networks.fast import ALIGNMENT, EXTRA, LEVELS, OFFSETS, SUB_LEVELS, FastNet
 
 OPSET = 18
 FIRST, REFINEMENT = "first_pass.onnx", "refinement.onnx"
 OUTPUTS = ("disparity", "spread", "logits", "certainty")  # the fields of an Answer
-LEVELS = 34  # -4 to 4.25 px in steps of 0.25, as in training
 FEWEST_LEVELS = 4
 
 
@@ -44,7 +43,7 @@ class FirstPass(nn.Module):
 def export_onnx(
     network: nn.Module, folder: Path, *, tile: int = 128, levels: int = LEVELS
 ) -> list[Path]:
-    """Write both parts for tiles of this size; the files."""
+    """Write both parts for tiles of this size; return the files."""
     if not isinstance(network, FastNet):
         raise InvalidOption("export: only the fast network can be exported. Use --weights fast.")
     if tile % ALIGNMENT:

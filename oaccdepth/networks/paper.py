@@ -11,7 +11,7 @@ there; a sample that is not there, or lies outside the frame, has mask 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -236,22 +236,35 @@ class OACCNet(nn.Module):
         validity = torch.ones_like(views) if validity is None else validity
         mask = occlusion_mask(views, truth, self.config.decay, validity)
         cost = self.construct_cost(self.extract_features(views * validity), mask, validity)
-        return self.regress(self.aggregate(cost))[0]
+        return self.regress(self.aggregation(cost))[0]
 
     def estimate_passes(
         self, views: Tensor, validity: Tensor | None = None, iterations: int | None = None
     ) -> list[PassResult]:
         """Every pass in turn, from no occlusion at all; the last one's disparity is the answer."""
-        validity = torch.ones_like(views) if validity is None else validity
-        features = self.extract_features(views * validity)
-        mask = validity
+        present = torch.ones_like(views) if validity is None else validity
+
+        def find_mask(disparity: Tensor) -> Tensor:
+            return occlusion_mask(views, disparity, self.config.decay, present)
+
+        features = self.extract_features(views * present)
+        return self.passes(features, present, present, find_mask, iterations)
+
+    def passes(
+        self,
+        features: Tensor,
+        mask: Tensor,
+        validity: Tensor | None,
+        find_mask: Callable[[Tensor], Tensor],
+        iterations: int | None,
+    ) -> list[PassResult]:
+        """The same from features (b, u, v, c, h, w), the first mask, and how to find the next."""
         passes: list[PassResult] = []
         for _ in range(iterations or self.config.iterations):
             if passes:
-                last = passes[-1].disparity
-                mask = occlusion_mask(views, last, self.config.decay, validity)
+                mask = find_mask(passes[-1].disparity)
             cost = self.construct_cost(features, mask, validity)
-            disparity, confidence, probability = self.regress(self.aggregate(cost))
+            disparity, confidence, probability = self.regress(self.aggregation(cost))
             passes.append(PassResult(disparity, confidence, mask, probability))
         return passes
 
@@ -336,11 +349,6 @@ class OACCNet(nn.Module):
         grouped = self.central_weight(grid).reshape(groups, -1, *grid)  # (g, o, u, v)
         by_group = squeeze.reshape(squeeze.shape[0], groups, -1)  # (c', g, o)
         return torch.einsum("cgo,gouv->cuvg", by_group, grouped).flatten(1), bias
-
-    def aggregate(self, cost: Tensor) -> Tensor:
-        """Volume (b, c, d, h, w) to logits (b, d, h, w)."""
-        logits: Tensor = self.aggregation(cost)
-        return logits
 
     def regress(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Disparity (b, h, w) [px], confidence (b, h, w) and probability (b, d, h, w) (Eq. 9).

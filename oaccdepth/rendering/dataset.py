@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from oaccdepth.errors import InvalidOption
 from oaccdepth.files.atomic import prepare_folder, remove_leftovers
 from oaccdepth.options import RenderOptions
 from oaccdepth.progress import ReportProgress
@@ -17,7 +18,7 @@ from oaccdepth.rendering import scenes, stress
 from oaccdepth.rendering.objects import Object, read_object
 from oaccdepth.rendering.renderer import Scene
 from oaccdepth.rendering.rig import camera_places
-from oaccdepth.writers.scenes import write_light_field
+from oaccdepth.writers.scenes import MOST_VIEWS, write_light_field
 
 OBJECTS_PER_SCENE = 8
 
@@ -58,6 +59,12 @@ def _render_all(
     options: RenderOptions,
     progress: ReportProgress,
 ) -> Done:
+    rows, columns = options.grid
+    if rows * columns > MOST_VIEWS:
+        raise InvalidOption(
+            f"--grid {rows}x{columns}: {rows * columns} views, at most {MOST_VIEWS} fit the names "
+            "of a scene. Use fewer cameras."
+        )
     prepare_folder(folder, [], overwrite=False)
     remove_leftovers(folder)
     done = Done([], [])

@@ -64,14 +64,14 @@ def patterns(stage: Stage) -> None:
 
 
 def grained(stage: Stage) -> Material:
-    """An even colour with grain, matt; or any other material."""
+    """A matt, even colour with grain, or any other material."""
     if stage.rng.random() < 0.35:
         return stage.material()
     return Material(stage.finished(textures.grain(stage.rng, TEXELS)))
 
 
 def _grain_px(stage: Stage) -> float:
-    """Pixels that a texture covers, so that a texel is about half a pixel to two of them."""
+    """Width of a texture [px], such that a texel is half a pixel to two pixels wide."""
     return TEXELS * float(stage.rng.uniform(0.5, 2))
 
 

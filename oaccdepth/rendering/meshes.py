@@ -34,7 +34,7 @@ class Material:
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Triangles; `places` are positions in the texture, y downwards, in textures."""
+    """Triangles; `places` are positions in the texture, y downwards; 1 is its width or height."""
 
     points: Numbers  # (n, 3)
     faces: IntArray  # (k, 3)
@@ -98,7 +98,7 @@ def _normalised(vectors: Numbers) -> Numbers:
 
 
 def turned(axis: Sequence[float], angle: float) -> Numbers:
-    """Rotation matrix (3, 3) around an axis [radians]."""
+    """Rotation matrix (3, 3) around an axis, by an angle [radians]."""
     x, y, z = np.asarray(axis, np.float64) / np.linalg.norm(axis)
     cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
     matrix = np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
@@ -106,7 +106,7 @@ def turned(axis: Sequence[float], angle: float) -> Numbers:
 
 
 def turned_at_random(rng: np.random.Generator) -> Numbers:
-    """Any rotation, each as likely as another."""
+    """A random rotation; all are equally likely."""
     matrix, upper = np.linalg.qr(rng.standard_normal((3, 3)))
     matrix = matrix * np.sign(np.diag(upper))
     return np.asarray(matrix * np.sign(np.linalg.det(matrix)), np.float32)

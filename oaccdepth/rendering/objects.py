@@ -28,7 +28,7 @@ SMALLEST_AREA = 1e-30  # of a triangle: below that it cannot be scaled up
 MOST_TEXELS = 2048  # a side; a larger texture is scaled down
 PACKED = ("vertices", "uv", "faces", "uv_faces")  # arrays of an .npz file
 PACKED_TEXTURES = (".jpg", ".png")
-# Where an OBJ file's textures lie, seen from it: beside it, or as Google Scanned Objects have them.
+# Where the textures of an OBJ file are: beside it, or as in Google Scanned Objects.
 TEXTURE_FOLDERS = (".", "../materials/textures", "textures", "../textures")
 
 Object = list[Mesh]
@@ -130,13 +130,13 @@ def _without_degenerate(path: Path, parts: list[Part]) -> list[Part]:
 
 
 def _is_sane(places: Any) -> bool:
-    """Whether compiled loops, which check nothing, may work with these numbers."""
-    return bool((np.abs(places) <= FARTHEST).all())  # not so for NaN
+    """Whether these numbers are safe for compiled loops, which check nothing."""
+    return bool((np.abs(places) <= FARTHEST).all())  # False for NaN
 
 
 def _mesh(path: Path, part: Part, middle: FloatArray, scale: float) -> Mesh:
     places = part.places.copy()
-    places[:, 1] = 1 - places[:, 1]  # a file's places count upwards
+    places[:, 1] = 1 - places[:, 1]  # in files, y points up
     points, faces = _welded((part.points - middle) * np.float32(scale), part.faces)
     texture = Texture(_read_texture(path, part.paint), mirrored=False)
     return Mesh(points, faces, places, part.place_faces, Material(texture))
@@ -147,7 +147,7 @@ def _read_texture(path: Path, paint: Paint) -> FloatArray:
     if paint.texture is None:
         return np.full((4, 4, 3), np.clip(paint.colour, 0.0, 1.0), np.float32)
     name = paint.texture.replace("\\", "/")
-    # Only pictures beside the mesh or below it: of a way to anywhere else, the name alone counts.
+    # Only pictures beside the mesh or below it: of any other path, only the name is used.
     is_below = not Path(name).is_absolute() and ".." not in Path(name).parts
     tried = [path.parent / name] if is_below else []
     tried += [path.parent / folder / Path(name).name for folder in TEXTURE_FOLDERS]

@@ -1,4 +1,4 @@
-"""Shapes without files: boxes, spheres, rods, lattices, leaves, walls. Arrays only.
+"""Shapes made by formulas: boxes, spheres, rods, lattices, leaves, walls. Arrays only.
 
 Solids stand around the origin of space, within [-1, 1]; `Mesh.moved` puts them somewhere. Flat
 things are given in the reference view: (x, y) [px] and 1 / depth.
@@ -41,7 +41,7 @@ def _unit_grid(rows: int, columns: int) -> tuple[Numbers, Numbers]:
 
 
 def box(material: Material, sizes: Sequence[float] = (1, 1, 1), cells: int = 6) -> Mesh:
-    """Box of half the given sizes [-s, s], each side a grid, for smooth ambient light."""
+    """Box from -size to size; each side is a grid, so that ambient light varies smoothly."""
     y, x = _unit_grid(cells, cells)
     sides = []
     for axis in range(3):

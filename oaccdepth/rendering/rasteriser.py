@@ -49,8 +49,8 @@ def barycentric(corners, step_u, step_v, samples, out):
 def within_cell(other, samples):
     """Where in its cell a sample lies, along one axis, by its number along the other.
 
-    No two samples of a pixel have one row or column in common, so that an upright edge, too, covers
-    it in steps of 1 / samples^2.
+    No two samples of a pixel share a row or a column, so that even an upright edge covers it in
+    steps of 1 / samples^2.
     """
     return (other % samples + 0.5) / samples
 
@@ -89,9 +89,9 @@ def draw(corners, step_u, step_v, samples, depth, owner):
 
 @compiled
 def settle(corners, samples, needed, depth, owner, out):
-    """Fill `out` (h, w) with the disparity at each pixel's centre of one of the surfaces in it.
+    """Fill `out` (h, w) with the disparity, at the pixel's centre, of the surface that it shows.
 
-    It is that of the nearest surface that, with what is in front of it, has `needed` of the pixel's
+    That is the nearest surface which, with what is in front of it, covers `needed` of the pixel's
     samples.
     """
     edges, values = np.empty((4, 3)), np.empty(samples * samples, np.float32)
@@ -223,7 +223,7 @@ def hide(corners, disparity, step_u, step_v, tolerance, starts, order, seen):
 
 @compiled
 def find_visible(corners, disparity, step_u, step_v, tolerance, seen):
-    """Fill `seen` (h, w): is a reference view's point the front-most at its place in a view."""
+    """Fill `seen` (h, w): whether each point of the reference view is in front in a view."""
     height, width = disparity.shape
     starts = np.empty(height * width + 1, np.int64)
     order = np.empty(height * width, np.int64)

@@ -19,9 +19,9 @@ from oaccdepth.rendering.lighting import SHADOW_MAP, Lighting, ambient_light, sh
 from oaccdepth.rendering.meshes import IntArray, Mesh, Texture, corner_normals
 from oaccdepth.rendering.rig import Rig
 
-NEAREST = 0.05  # depth; what reaches nearer to the camera, or behind it, is left out
-TRUTH_SAMPLES = 5  # along each side of a pixel, by which its surface is chosen
-COVERED = 0.4  # of a pixel, from which on a surface is the pixel's: so it is in the HCI benchmark
+NEAREST = 0.05  # least depth; anything nearer, or behind the camera, is left out
+TRUTH_SAMPLES = 5  # samples along each side of a pixel, to choose its surface
+COVERED = 0.4  # of a pixel, which a surface must cover to be the pixel's, as in the HCI benchmark
 TOLERANCE_PX = 0.003  # of disparity: a triangle this much in front hides a point
 
 
@@ -51,7 +51,7 @@ class Triangles:
 def find_disparity(triangles: Triangles, size: tuple[int, int]) -> FloatArray:
     """Disparity of the reference view's pixels, (h, w) [px]; -inf where nothing is.
 
-    Of several surfaces in a pixel it is the nearest that has enough of it (`COVERED`).
+    Of several surfaces in a pixel, the nearest that covers enough of it (`COVERED`).
     """
     from oaccdepth.rendering import rasteriser
 
@@ -60,7 +60,7 @@ def find_disparity(triangles: Triangles, size: tuple[int, int]) -> FloatArray:
 
 
 def find_nearness(scene: Scene) -> FloatArray:
-    """1 / depth of the reference view's pixels, (h, w); needs no places of cameras."""
+    """1 / depth of the reference view's pixels, (h, w); does not depend on the cameras' places."""
     from oaccdepth.rendering import rasteriser
 
     meshes = [_without_what_is_too_near(mesh) for mesh in scene.meshes]
@@ -87,7 +87,7 @@ def _settle(corners: FloatArray, size: tuple[int, int]) -> FloatArray:
 
 
 def find_visibility(triangles: Triangles, disparity: FloatArray, places: FloatArray) -> BoolArray:
-    """Is each point of the reference view the front-most at its place in a view: (u, v, h, w)."""
+    """Whether each point of the reference view is seen in each view: (u, v, h, w)."""
     from oaccdepth.rendering import rasteriser
 
     seen = np.empty((places.shape[0] * places.shape[1], *disparity.shape), bool)

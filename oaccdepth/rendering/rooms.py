@@ -116,7 +116,7 @@ def lay_floor(stage: Stage, pitch: float) -> Ground:
 
 
 def backdrop(stage: Stage, depth: float, tilt: float = 0.0) -> None:
-    """Put a wall behind everything, turned by an angle, and an even one behind that."""
+    """Put a wall behind everything, turned by an angle, and behind it one that faces us."""
     rng = stage.rng
     turn = turned((rng.normal(), rng.normal(), 1e-3), tilt)
     normal = turn @ np.array([0.0, 0.0, -1.0])

@@ -28,7 +28,7 @@ from oaccdepth.rendering.stage import Stage
 
 Builder = Callable[[Stage], None]
 
-# How often each kind is taken; the second number of a pair is the chance of gaps in front of it.
+# How often each kind is chosen, and the chance that gaps are put in front of it.
 # Half of them are gaps and patterns: with a quarter, the network filled narrow gaps.
 KINDS: tuple[tuple[Builder, float, float], ...] = (
     (rooms.table, 0.22, 0.15),
@@ -41,7 +41,7 @@ KINDS: tuple[tuple[Builder, float, float], ...] = (
 )
 EVEN = Lighting((), (1.0, 1.0, 1.0), shadows=False)
 FAINT, NOISY = 0.25, 0.33  # shares
-CHUNK_BYTES = 1 << 29  # of light at a time
+CHUNK_BYTES = 1 << 29  # of linear light, rendered at a time
 REPORTS = 3  # of the progress, at least; more would leave cores idle at the end of each part
 
 

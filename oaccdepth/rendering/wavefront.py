@@ -74,6 +74,11 @@ def read_obj(path: Path) -> list[Part]:
 
 
 def _lines(path: Path) -> list[str]:
+    if path.stat().st_size > MOST_BYTES:
+        raise UnreadableFile(
+            f"{path}: is larger than {MOST_BYTES >> 20} MiB. "
+            "Simplify the mesh, or take it out of the folder."
+        )
     return read_small(path, MOST_BYTES).decode("utf-8", errors="replace").splitlines()
 
 

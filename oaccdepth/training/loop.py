@@ -1,8 +1,9 @@
 """train(): scenes with ground truth to weights. Resumable to the exact step, in one readable loop.
 
-A run is a folder: `state.pt` (all it takes to go on), `latest.safetensors` and `best.safetensors`
-(averaged weights: the newest, and those that did best on the validation scenes), `metrics.csv`,
-`validation.csv`, `curve.png`, `options.json`, `samples/` (pictures of the validation scenes).
+A run is a folder: `state.pt` (all it takes to continue), `latest.safetensors` and
+`best.safetensors` (averaged weights: the newest, and those that did best on the validation
+scenes), `metrics.csv`, `validation.csv`, `curve.png`, `options.json`, `samples/` (pictures of the
+validation scenes).
 """
 
 from __future__ import annotations
@@ -40,8 +41,7 @@ from oaccdepth.networks.fast import FastNet
 from oaccdepth.options import EstimateOptions, TrainOptions
 from oaccdepth.training import curves
 from oaccdepth.training.losses import loss_module
-from oaccdepth.training.patches import GreyBatch, GreyBatches
-from oaccdepth.training.pieces import PatchBatch, PatchBatches
+from oaccdepth.training.pieces import GreyBatch, GreyBatches, PatchBatch, PatchBatches
 from oaccdepth.training.prepared import PreparedBatch, PreparedBatches
 from oaccdepth.training.scenes import Scene, find_licence, load_scenes
 from oaccdepth.version import __version__
@@ -90,7 +90,7 @@ class Trainer:
         self.about: dict[str, str] = {}  # the data, for the weights' metadata
 
     def share_done(self) -> float:
-        """How much of the schedule lies behind, 0 to 1."""
+        """How much of the schedule is done, 0 to 1."""
         if self.options.steps is not None:
             return min(1.0, self.progress.step / self.options.steps)
         assert self.options.minutes is not None
@@ -126,7 +126,7 @@ class Trainer:
                 mean.copy_(value)
 
     def save(self, run: Path) -> None:
-        """Everything to go on from, and the averaged weights, each whole or not at all."""
+        """Save all it takes to continue, and the averaged weights, each whole or not at all."""
         state = {
             "network": self.network.state_dict(),
             "average": self.average.state_dict(),
@@ -139,7 +139,7 @@ class Trainer:
         self.save_weights(run / "latest.safetensors", {})
 
     def save_weights(self, path: Path, scores: dict[str, Any]) -> None:
-        """The averaged weights, with what they are."""
+        """Save the averaged weights, with a description."""
         progress = self.progress
         described = {
             "version": __version__,
@@ -152,7 +152,7 @@ class Trainer:
         checkpoint.save(path, self.average, described)
 
     def restore(self, run: Path) -> None:
-        """Go on where `save` was last called."""
+        """Continue from the last `save`."""
         try:
             with open_regular(run / "state.pt") as file:
                 state = torch.load(file, weights_only=True)
@@ -168,7 +168,7 @@ class Trainer:
 
 
 def without_folders(options: TrainOptions) -> dict[str, Any]:
-    """The options as a dictionary; of paths only the names, which are all that others need."""
+    """The options as a dictionary; paths are cut down to names, which is all others need."""
     paths = {
         name: Path(value).name
         for name in ("initial", "more")
@@ -201,7 +201,7 @@ def train(
     trainer.about = describe_data(data, [*scenes, *more])
     if resume and (run / "state.pt").exists():
         trainer.restore(run)
-    patches = choose_patches(trainer, scenes, more, rank, world)
+    patches = choose_patches(trainer, scenes, more, rank)
     module = trained_module(trainer, world)
     saved = started = time.monotonic()
     earlier = trainer.progress.seconds
@@ -233,7 +233,7 @@ def train(
 
 
 def check_options(options: TrainOptions) -> None:
-    """Settings that cannot be met."""
+    """Refuse settings that make no sense."""
     if (options.steps is None) == (options.minutes is None):
         raise InvalidOption("train: give either --minutes or --steps, to say how long.")
     if options.preset not in checkpoint.KINDS:
@@ -261,7 +261,7 @@ def join_processes() -> tuple[int, int]:
 
 
 def own_device(name: str) -> torch.device:
-    """The device of this name; where it leaves the choice, each process its own GPU."""
+    """The device of this name; without a number, each process gets a GPU of its own."""
     device = choose_device(name)
     if device.type == "cuda" and device.index is None and dist.is_initialized():
         return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
@@ -269,12 +269,12 @@ def own_device(name: str) -> torch.device:
 
 
 def choose_patches(
-    trainer: Trainer, scenes: Sequence[Scene], more: Sequence[Scene], rank: int, world: int
+    trainer: Trainer, scenes: Sequence[Scene], more: Sequence[Scene], rank: int
 ) -> Dataset[Batch]:
     """What the network at hand is trained on."""
     options, network = trainer.options, trainer.initial
     if not isinstance(network, FastNet):
-        return GreyBatches(scenes, options, rank, world)
+        return GreyBatches(scenes, more, options, rank=rank)
     if options.part == "refinement":
         return PreparedBatches(scenes, more, options, network, rank)
     refine_views = network.config.refine_views if passes_of(options) > 1 else 0
@@ -287,7 +287,7 @@ def passes_of(options: TrainOptions) -> int:
 
 
 def trained_module(trainer: Trainer, world: int) -> nn.Module:
-    """The network with its loss, in training; batch norms frozen if so wished; for all processes.
+    """The network with its loss, ready to train; with frozen norms, if that is asked for.
 
     A frozen norm does in training what it does in use: the statistics of small batches differ.
     """
@@ -302,7 +302,7 @@ def trained_module(trainer: Trainer, world: int) -> nn.Module:
 
 
 def agree(seconds: float, world: int) -> float:
-    """The first process's clock, for all: their schedules must not part."""
+    """The first process's clock, for all of them: their schedules must not drift apart."""
     if world == 1:
         return seconds
     value = torch.tensor([seconds], dtype=torch.float64)
@@ -321,7 +321,7 @@ def prepare_run(run: Path, options: TrainOptions, resume: bool) -> None:
 
 @contextmanager
 def flushed_denormals() -> Iterator[None]:
-    """Vanishing gradients are not worth the processor's slow arithmetic; others' numbers may be."""
+    """Take vanishing gradients for zero, which is much faster; afterwards, as before."""
     torch.set_flush_denormal(True)
     try:
         yield
@@ -419,15 +419,11 @@ def validate(trainer: Trainer, scenes: Sequence[Path], run: Path, device: str) -
         result = estimate(
             readers.read(path), EstimateOptions(device=device), network=trainer.average
         )
-        inner = metrics.scored_pixels(truth)
-        scores[path.name] = {
-            "mse_100": metrics.mse_100(result.disparity, truth, inner),
-            "badpix_0070": metrics.bad_pix(result.disparity, truth, inner, 0.07),
-        }
+        scores[path.name] = metrics.main_scores(result.disparity, truth)
         picture = pictures.colourise(result.disparity, (float(truth.min()), float(truth.max())))
         pictures.write_png(run / "samples" / f"{path.name}_{trainer.progress.step}.png", picture)
     row = {"step": float(trainer.progress.step), "seconds": trainer.progress.seconds}
-    for kind in ("mse_100", "badpix_0070"):
+    for kind in checkpoint.SCORES:
         row[kind] = float(np.mean([score[kind] for score in scores.values()]))
         row |= {f"{name}_{kind}": score[kind] for name, score in scores.items()}
     log.info("validation: MSE x100 %.3f, BadPix 0.07 %.2f", row["mse_100"], row["badpix_0070"])

@@ -6,14 +6,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from oaccdepth.evaluation.metrics import BAD
 from oaccdepth.networks.fast import OFFSETS, Answer, FastNet, Refinement
 from oaccdepth.networks.paper import OACCNet
-from oaccdepth.training.patches import GreyBatch
-from oaccdepth.training.pieces import PatchBatch
+from oaccdepth.training.pieces import GreyBatch, PatchBatch
 from oaccdepth.training.prepared import PreparedBatch
 from oaccdepth.training.variants import UNKNOWN
 
-BAD = 0.07  # px: the benchmark's threshold
 BETTER = 0.1  # px that another surface must be nearer to the truth, to be the right one
 USUAL = 0.15  # loss of a patch that can be solved
 
@@ -118,7 +117,7 @@ def divergence_at(scores: Tensor, position: Tensor) -> Tensor:
     low = position.floor().clamp(max=scores.shape[1] - 2)
     index, share = low.long()[:, None], position - low
     below, above = scores.gather(1, index)[:, 0], scores.gather(1, index + 1)[:, 0]
-    least: Tensor = torch.special.entr(share) + torch.special.entr(1 - share)  # cannot be avoided
+    least: Tensor = torch.special.entr(share) + torch.special.entr(1 - share)  # no answer has less
     return -torch.lerp(below, above, share) - least
 
 
@@ -139,10 +138,8 @@ class PaperLoss(nn.Module):
     def forward(self, batch: GreyBatch, iterations: int) -> tuple[Tensor, dict[str, Tensor]]:
         """Loss, and its parts for the log. The number of passes does not matter here."""
         views, truth, valid = batch.views, batch.truth, batch.valid
-        margin = (views.shape[-1] - truth.shape[-1]) // 2
-        inner = views[..., margin:-margin, margin:-margin]
-        present = (inner >= 0).to(inner)
-        error = (self.network(inner.clamp(min=0), truth, present) - truth).abs()
+        present = (views <= 1).to(views)
+        error = (self.network(views.clamp(max=1), truth, present) - truth).abs()
         weight = valid.to(truth) / valid.sum().clamp(min=1)
         loss = (error * weight).sum()
         bad = (error.detach() > BAD).to(truth)

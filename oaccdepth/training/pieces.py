@@ -1,4 +1,4 @@
-"""Batches for the fast network: patches of variants that live for a while and are then replaced."""
+"""Batches: patches of pieces of scenes that live for a while and are then replaced."""
 
 from __future__ import annotations
 
@@ -13,15 +13,23 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from oaccdepth.errors import InvalidOption
-from oaccdepth.evidence.views import Views
+from oaccdepth.evidence.views import ABSENT, Views
 from oaccdepth.options import TrainOptions
 from oaccdepth.training.scenes import Scene
-from oaccdepth.training.variants import MARGIN, STEP, UNKNOWN, Variant, make_variant
+from oaccdepth.training.variants import (
+    MARGIN,
+    STEP,
+    UNKNOWN,
+    Piece,
+    Variant,
+    gather_evidence,
+    make_piece,
+)
 
-POOL = 12  # variants that patches are drawn from
-NARROW = 0.4  # share of steps with fewer levels: a range is searched no wider than it must be
+POOL = 12  # pieces that patches are drawn from
+NARROW = 0.4  # share of steps with fewer levels, as for scenes of a narrow range
 FEWEST_PAIRS = 4  # of levels
-LIFE = 96  # steps that a variant is kept for
+LIFE = 96  # steps that a piece is kept for
 
 Held = TypeVar("Held")
 
@@ -47,10 +55,23 @@ class PatchBatch:
         )
 
 
-class Pool(Dataset[Any], Generic[Held]):
-    """Variants that live for a while; what is drawn for step n of a process is always the same.
+@dataclass(frozen=True, eq=False)
+class GreyBatch:
+    """The same for the network of the paper, which finds its evidence itself."""
 
-    That makes a run resumable. Slot s holds a variant for LIFE steps; slots change one after the
+    views: Tensor  # (b, u, v, h, w) in [0, 1], or ABSENT
+    truth: Tensor  # (b, h, w) [px]
+    valid: Tensor  # (b, h, w) bool
+
+    def to(self, device: torch.device) -> GreyBatch:
+        """The same on a device."""
+        return GreyBatch(*(maps.to(device) for maps in vars(self).values()))
+
+
+class Pool(Dataset[Any], Generic[Held]):
+    """Pieces that live for a while; what is drawn for step n of a process is always the same.
+
+    That makes a run resumable. Slot s holds a piece for LIFE steps; slots change one after the
     other.
     """
 
@@ -59,7 +80,7 @@ class Pool(Dataset[Any], Generic[Held]):
         scenes: Sequence[Scene],
         more: Sequence[Scene],
         options: TrainOptions,
-        refine_views: int,
+        refine_views: int = 0,
         rank: int = 0,
     ) -> None:
         self.scenes, self.more, self.options, self.rank = scenes, more, options, rank
@@ -72,11 +93,11 @@ class Pool(Dataset[Any], Generic[Held]):
         self.slots: dict[int, tuple[int, Held]] = {}
 
     def draw(self, rng: np.random.Generator, step: int) -> list[Held]:
-        """As many variants as a batch has patches."""
+        """As many pieces as a batch has patches."""
         return [self._held(int(slot), step) for slot in rng.integers(POOL, size=self.options.batch)]
 
-    def finish(self, variant: Variant, rng: np.random.Generator) -> Held:
-        """What is kept of a variant."""
+    def finish(self, piece: Piece, rng: np.random.Generator) -> Held:
+        """What is kept of a piece."""
         raise NotImplementedError
 
     def _held(self, slot: int, step: int) -> Held:
@@ -87,8 +108,9 @@ class Pool(Dataset[Any], Generic[Held]):
 
     def _make(self, slot: int, generation: int) -> Held:
         rng = np.random.default_rng((self.options.seed, self.rank, 0, slot, generation))
-        scene = self.choose_scene(rng)
-        return self.finish(make_variant(scene, rng, self.refine_views, self.options.patch), rng)
+        options = self.options
+        piece = make_piece(self.choose_scene(rng), rng, options.patch, options.full_size)
+        return self.finish(piece, rng)
 
     def choose_scene(self, rng: np.random.Generator) -> Scene:
         """One of the scenes, or of those that `--more` gives, as often as `--more-share` says."""
@@ -96,7 +118,7 @@ class Pool(Dataset[Any], Generic[Held]):
         return scenes[int(rng.integers(len(scenes)))]
 
     def generator(self, step: int) -> np.random.Generator:
-        """Of everything that is random about a step."""
+        """Random numbers for a step."""
         return np.random.default_rng((self.options.seed, self.rank, 1, step))
 
 
@@ -116,9 +138,30 @@ class PatchBatches(Pool[Variant]):
             [part.views for part in parts],
         )
 
-    def finish(self, variant: Variant, rng: np.random.Generator) -> Variant:
-        """All of it."""
-        return variant
+    def finish(self, piece: Piece, rng: np.random.Generator) -> Variant:
+        """Its evidence."""
+        return gather_evidence(piece, self.refine_views)
+
+
+class GreyBatches(Pool[GreyBatch]):
+    """Patches of grey views."""
+
+    def __getitem__(self, step: int) -> GreyBatch:
+        rng = self.generator(step)
+        parts = []
+        for piece in self.draw(rng, step):
+            window = choose_window(piece.valid, self.options.patch, rng)
+            parts.append([maps[(..., *window)] for maps in vars(piece).values()])
+        return GreyBatch(*(torch.stack(maps) for maps in zip(*parts, strict=True)))
+
+    def finish(self, piece: Piece, rng: np.random.Generator) -> GreyBatch:
+        """Any mixture of the colours; views that are not there are ABSENT."""
+        colours = piece.views[:, :, MARGIN:-MARGIN, MARGIN:-MARGIN]
+        grey = colours @ rng.dirichlet((1.0, 1.0, 1.0)).astype(np.float32)  # (u, v, h, w)
+        there = (colours[..., 0] <= 1) & piece.kept[:, :, None, None]
+        views = np.where(there, np.minimum(grey, 1), np.float32(ABSENT))
+        known = piece.valid & (piece.truth < UNKNOWN)
+        return GreyBatch(*map(torch.from_numpy, (views, piece.truth, known)))
 
 
 def choose_window(valid: Tensor, size: int, rng: np.random.Generator) -> tuple[slice, slice]:

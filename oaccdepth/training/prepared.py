@@ -1,4 +1,4 @@
-"""Batches for the refinement alone: what the passes before it make of whole variants, once."""
+"""Batches for the refinement alone: the passes before it see whole variants, once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from oaccdepth.networks.fast import FastNet, otherness
 from oaccdepth.options import TrainOptions
 from oaccdepth.training.pieces import NARROW, Pool, choose_window, narrow
 from oaccdepth.training.scenes import Scene
-from oaccdepth.training.variants import Variant
+from oaccdepth.training.variants import Piece, Variant, gather_evidence
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +63,9 @@ class PreparedBatches(Pool[PreparedBatch]):
         window = max(windows, key=lambda window: float(has_choice[window].sum()))
         return tuple(maps[(..., *window)] for maps in vars(variant).values())
 
-    def finish(self, variant: Variant, rng: np.random.Generator) -> PreparedBatch:
+    def finish(self, piece: Piece, rng: np.random.Generator) -> PreparedBatch:
         """The passes before the one that is trained."""
+        variant = gather_evidence(piece, self.refine_views)
         if rng.random() < NARROW:
             (variant,) = narrow([variant], rng)
         number = int(rng.integers(self.options.iterations - 1))

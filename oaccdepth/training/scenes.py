@@ -65,7 +65,7 @@ def mapped(views: Array) -> Array:
 
 
 def read_valid_mask(path: Path, shape: tuple[int, ...]) -> BoolArray:
-    """Where the scene's reflections and glass are not; an all-zero file means: everywhere."""
+    """Where the scene has neither reflections nor glass; an all-zero file means everywhere."""
     file = (path if path.is_dir() else path.parent) / VALID_MASK
     if not os.path.lexists(file):
         return np.ones(shape, dtype=bool)
@@ -77,7 +77,7 @@ def read_valid_mask(path: Path, shape: tuple[int, ...]) -> BoolArray:
 
 
 def find_licence(root: Path) -> str:
-    """The first licence that lies at any depth of the data; nothing if there is none."""
+    """The first licence found in the data, at any depth; empty if there is none."""
     named = sorted(path for path in walk(root) if path.name.lower().startswith("licen"))
     texts = (_read_licence(path) for path in named)
     return next((text for text in texts if text), "")

@@ -1,4 +1,4 @@
-"""A scene with ground truth -> a disturbed piece of it with its evidence, to cut patches from.
+"""A scene with ground truth -> a disturbed piece of it, and its evidence, to cut patches from.
 
 Sixteen scenes in a few fixed variants are learnt by heart; these are made anew all the time, and
 every one follows from its seed.
@@ -16,13 +16,16 @@ from torch import Tensor
 from oaccdepth import evidence
 from oaccdepth.evidence.views import ABSENT, Views, thin_out
 from oaccdepth.lightfield import Array, BoolArray, FloatArray
+from oaccdepth.networks.fast import LEVELS, FastConfig
+from oaccdepth.options import TrainOptions
 from oaccdepth.training.scenes import Scene
 
 LARGEST_DISPARITY = 3.9  # px; the levels reach 4
 UNKNOWN = 50.0  # px: a truth from here on means that nothing can be known
-LEVELS = 34  # of the first pass, from -4 px on
-STEP = 0.25
+STEP = FastConfig.level_step
 MARGIN = 20  # px around a piece: four views away, 4.5 px and a little more
+FULL_SIZE = TrainOptions.full_size  # share of the pieces
+SUB_SAMPLED = (11 / 14, 3 / 14)  # shares of the others that are reduced by 2, and by 3
 REFOCUSED = 0.3  # share of the pieces
 SIDE = 288  # px of a piece, at the most
 LEAST_SIDE = 96  # px of a piece, at the least
@@ -31,8 +34,18 @@ PATIENCE = 50  # tries to find such a piece; some scenes have none
 
 
 @dataclass(frozen=True, eq=False)
+class Piece:
+    """A piece of a scene, cut, turned and disturbed."""
+
+    views: FloatArray  # (u, v, h + 2*MARGIN, w + 2*MARGIN, 3) in [0, 1], or ABSENT
+    kept: BoolArray  # (u, v): which views there are
+    truth: FloatArray  # (h, w) [px]
+    valid: BoolArray  # (h, w)
+
+
+@dataclass(frozen=True, eq=False)
 class Variant:
-    """A piece of a scene, as the network sees it."""
+    """A piece of a scene, as the fast network sees it."""
 
     views: Views  # those that later passes look at
     volume: Tensor  # (l/2, 24, h, w) uint8
@@ -41,26 +54,31 @@ class Variant:
     valid: Tensor  # (h, w) bool
 
 
-def make_variant(
-    scene: Scene, rng: np.random.Generator, refine_views: int, least: int = LEAST_SIDE
-) -> Variant:
-    """Cut, turn, disturb, and gather the evidence."""
-    piece = cut(scene, rng, least)
+def make_piece(
+    scene: Scene, rng: np.random.Generator, least: int = LEAST_SIDE, full_size: float = FULL_SIZE
+) -> Piece:
+    """Cut, turn and disturb a part of a scene; `full_size` is the share that stays so large."""
+    piece = cut(scene, rng, least, full_size)
     tries = 1
     while piece is None:
-        piece = cut(scene, rng, least, LEAST_VALID if tries < PATIENCE else 0.0)
+        piece = cut(scene, rng, least, full_size, LEAST_VALID if tries < PATIENCE else 0.0)
         tries += 1
-    views, truth, valid = turn(*piece, rng)  # (u, v, h', w', 3) in [0, 1] or ABSENT
+    views, truth, valid = turn(*piece, rng)
     kept = choose_views(views.shape[:2], rng)
-    centre = (views.shape[0] // 2, views.shape[1] // 2)
     views = disturb(views, rng)
     if rng.random() < 0.03:
         views, truth = empty(views, rng), np.full_like(truth, 2 * UNKNOWN)
         valid = np.ones_like(valid)
-    places = np.argwhere(kept & ~is_at(kept.shape, centre))
+    return Piece(views, kept, np.ascontiguousarray(truth), np.ascontiguousarray(valid))
+
+
+def gather_evidence(piece: Piece, refine_views: int) -> Variant:
+    """What the fast network is given of a piece."""
+    centre = (piece.views.shape[0] // 2, piece.views.shape[1] // 2)
+    places = np.argwhere(piece.kept & ~is_at(piece.kept.shape, centre))
     steps = torch.from_numpy((np.array(centre) - places).astype(np.float32))
-    pictures = views[places[:, 0], places[:, 1]].transpose(0, 3, 1, 2)
-    reference = views[centre][MARGIN:-MARGIN, MARGIN:-MARGIN].transpose(2, 0, 1)
+    pictures = piece.views[places[:, 0], places[:, 1]].transpose(0, 3, 1, 2)
+    reference = piece.views[centre][MARGIN:-MARGIN, MARGIN:-MARGIN].transpose(2, 0, 1)
     whole = Views(
         torch.from_numpy(np.ascontiguousarray(pictures)),
         torch.from_numpy(np.ascontiguousarray(reference)),
@@ -70,13 +88,8 @@ def make_variant(
     levels = torch.arange(LEVELS) * STEP - 4
     volume = evidence.sweep(whole, levels)
     chosen = thin_out(steps, refine_views) if refine_views else torch.arange(0)
-    return Variant(
-        whole.only(chosen),
-        volume,
-        levels,
-        torch.from_numpy(np.ascontiguousarray(truth)),
-        torch.from_numpy(np.ascontiguousarray(valid)),
-    )
+    truth, valid = torch.from_numpy(piece.truth), torch.from_numpy(piece.valid)
+    return Variant(whole.only(chosen), volume, levels, truth, valid)
 
 
 def is_at(shape: tuple[int, ...], place: tuple[int, int]) -> BoolArray:
@@ -87,13 +100,18 @@ def is_at(shape: tuple[int, ...], place: tuple[int, int]) -> BoolArray:
 
 
 def cut(
-    scene: Scene, rng: np.random.Generator, least: int, least_valid: float = LEAST_VALID
+    scene: Scene,
+    rng: np.random.Generator,
+    least: int,
+    full_size: float = FULL_SIZE,
+    least_valid: float = LEAST_VALID,
 ) -> tuple[FloatArray, FloatArray, BoolArray] | None:
     """Views with margin, truth and validity of a piece, sub-sampled and refocused at random.
 
     None if it is smaller than `least` px, or too little of its truth may be learnt.
     """
-    scale = int(rng.choice((1, 2, 3), p=(0.72, 0.22, 0.06)))
+    smaller = (1 - full_size) * np.array(SUB_SAMPLED)
+    scale = int(rng.choice((1, 2, 3), p=(full_size, *smaller)))
     height, width = (side // scale for side in scene.truth.shape)
     size = [min(SIDE, side) // 8 * 8 for side in (height, width)]
     if min(size) < least:
@@ -106,15 +124,15 @@ def cut(
     truth, valid = scene.truth[window] / np.float32(scale), scene.valid[window]
     if valid.mean() < least_valid:
         return None
-    shear = choose_shear(truth[valid], rng, REFOCUSED) if valid.any() else 0
+    shear = choose_shear(truth[valid], rng) if valid.any() else 0
     views = cut_views(scene.views, (y, x), size, scale, shear)
     truth = np.asarray(truth + np.float32(shear), dtype=np.float32)
     return views, truth, valid & (np.abs(truth) <= LARGEST_DISPARITY)
 
 
-def choose_shear(truth: FloatArray, rng: np.random.Generator, share: float) -> int:
+def choose_shear(truth: FloatArray, rng: np.random.Generator) -> int:
     """An integer refocus that keeps the truth within reach, in a share of the cases."""
-    if rng.random() >= share and np.abs(truth).max() <= LARGEST_DISPARITY:
+    if rng.random() >= REFOCUSED and np.abs(truth).max() <= LARGEST_DISPARITY:
         return 0
     low = int(np.ceil(-LARGEST_DISPARITY - truth.min()))
     high = int(np.floor(LARGEST_DISPARITY - truth.max()))

@@ -41,6 +41,7 @@ FORMATS = {
     "eslf": "one picture of lenslet pixels, such as scene_eslf.png",
     "mosaic": "one picture with all views side by side, such as scene.png",
 }
+MOST_VIEWS = 1000  # of an HCI scene: their names have three digits
 ENDINGS = {"h5": (".h5", ".hdf5"), "npz": (".npz",), "eslf": (".png",), "mosaic": (".png",)}
 
 
@@ -120,8 +121,11 @@ def _write_hci(
 ) -> None:
     rows, columns = light_field.grid
     names = [f"input_Cam{index:03d}.png" for index in range(rows * columns)]
-    if len(names) > 1000:
-        raise InvalidOption(f"{folder}: {rows} x {columns} views do not fit names of three digits.")
+    if len(names) > MOST_VIEWS:
+        raise InvalidOption(
+            f"{folder}: {rows} x {columns} views, at most {MOST_VIEWS} fit the names of an HCI "
+            "scene. Write .h5 or .npz, or use fewer views."
+        )
     prepare_folder(folder, [*names, FILE_NAME, GROUND_TRUTH], overwrite)
     pictures = _with_alpha(_as_integers(light_field, folder), light_field.valid)
     text = format_parameters(

@@ -68,6 +68,8 @@ def test_limits_of_the_disparities(run, tmp_path):
         (["--stress", "--objects", "x"],
          "--stress: these scenes have no objects. Leave out --objects."),
         (["--objects", "nowhere"], "--objects nowhere: no such folder."),
+        (["--grid", "41x41", "-q"],
+         "--grid 41x41: 1681 views, at most 1000 fit the names of a scene. Use fewer cameras."),
     ],
 )  # fmt: skip
 def test_options_that_cannot_be_met(run, tmp_path, words, message):

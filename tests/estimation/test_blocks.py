@@ -17,17 +17,11 @@ from oaccdepth.estimation.inference import estimate
 from oaccdepth.evidence import plain
 from oaccdepth.evidence.views import ABSENT, thin_out
 from oaccdepth.lightfield import LightField
-from oaccdepth.networks.fast import FastConfig, FastNet
+from oaccdepth.networks.fast import FastNet
 from oaccdepth.options import EstimateOptions
 
 CPU = torch.device("cpu")
 LEVELS = torch.tensor([-1.0, -0.5, 0.5, 1.25])
-
-
-@pytest.fixture(scope="module")
-def untrained():
-    torch.manual_seed(0)
-    return FastNet(FastConfig(channels=(16,) * 4, refine_channels=(16,) * 3)).eval()
 
 
 @pytest.fixture(scope="module")

@@ -1,50 +1,21 @@
 """Which disparities are searched: given, from the files, or found in the pictures."""
 
-import itertools
 import time
 from dataclasses import replace
 
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from layered import Plane, Surface, bars, cloud_texture, polygon, render, scene_between
 
 from oaccdepth.errors import InvalidLightField, InvalidOption
 from oaccdepth.estimation.disparity_range import (
-    REACH,
     Coverage,
     choose_coverage,
     estimate_range,
-    plan_shears,
 )
 from oaccdepth.lightfield import LightField
 from oaccdepth.writers.scenes import with_8_bits
-
-
-@given(st.floats(-32, 32), st.floats(0.1, 40))
-def test_shears_cover_the_range_without_gaps(low, span):
-    high = low + span
-    shears = plan_shears((low, high))
-    assert shears[0] - REACH <= low + 1e-9
-    assert shears[-1] + REACH >= high - 1e-9
-    assert all(b - a < 2 * REACH for a, b in itertools.pairwise(shears))
-
-
-@pytest.mark.parametrize(
-    ("wanted", "shears"),
-    [
-        ((-4.0, 4.0), (0,)),
-        ((1.0, 3.5), (0,)),
-        ((9.0, 14.0), (12,)),
-        ((-12.0, 12.0), (-8, -3, 3, 8)),
-        ((-32.0, -27.0), (-30,)),
-        ((-4.5, 6.5), (-1, 3)),
-    ],
-)
-def test_shears(wanted, shears):
-    assert plan_shears(wanted) == shears
 
 
 def covers_tightly(light_field, low, high, slack=0.8):
@@ -128,7 +99,7 @@ def test_views_without_information_are_said_to_have_none(grid, content):
         "faint noise": rng.integers(99, 103, shape, dtype=np.uint8),
     }[content]
     assert estimate_range(LightField(views)) is None
-    assert choose_coverage(LightField(views), None) == Coverage((-0.5, 0.5), "none", (0,))
+    assert choose_coverage(LightField(views), None) == Coverage((-0.5, 0.5), "none")
 
 
 def test_a_single_view_tells_nothing():

@@ -8,15 +8,14 @@ import torch
 from layered import scene_between
 
 from oaccdepth.estimation import forecast
-from oaccdepth.estimation.blocks import plan_levels
 from oaccdepth.estimation.disparity_range import Coverage
-from oaccdepth.estimation.inference import LoadedWeights, estimate
+from oaccdepth.estimation.inference import LoadedWeights, Task, estimate
 from oaccdepth.lightfield import LightField
 from oaccdepth.networks.fast import FastNet
 from oaccdepth.networks.paper import OACCNet
 from oaccdepth.options import EstimateOptions
 
-USUAL = Coverage((-4.0, 4.0), "option", (0,))
+USUAL = Coverage((-4.0, 4.0), "option")
 
 
 @pytest.fixture(scope="module")
@@ -68,30 +67,29 @@ def test_the_middle_of_pictures_without_corners(untrained):
     assert forecast.plan(LightField(views, valid=valid), options, network=untrained).seconds > 0
 
 
+def task(side, loaded, coverage=USUAL, **options):
+    """An estimate of views that take no memory themselves."""
+    return Task(blank(side), loaded, EstimateOptions(**options), coverage)
+
+
 def test_work_counts_what_tiles_and_blocks_overlap(untrained):
-    options = EstimateOptions()
-    assert forecast.work_px(blank(512), options, untrained, USUAL) == 512 * 512
-    tiled = forecast.work_px(blank(512), EstimateOptions(tile=256), untrained, USUAL)
-    assert tiled == (2 * (256 + 64)) ** 2
-    wide = Coverage((-30.0, 30.0), "option", (-26, -13, 0, 13, 26))
-    assert forecast.work_px(blank(512), options, untrained, wide) > 512 * 512
-    paper = LoadedWeights(OACCNet().eval())
-    swept = forecast.work_px(blank(256), options, paper, wide)
-    assert swept == 5 * forecast.work_px(blank(256), options, paper, USUAL)
-    converted = LoadedWeights(paper.network, compat="authors")
-    assert forecast.work_px(blank(130), options, converted, USUAL) == 9 * 128 * 128
+    assert forecast.work_px(task(512, untrained)) == 512 * 512
+    assert forecast.work_px(task(512, untrained, tile=256)) == (2 * (256 + 64)) ** 2
+    wide = Coverage((-30.0, 30.0), "option")
+    assert forecast.work_px(task(512, untrained, wide)) > 512 * 512
+    converted = LoadedWeights(OACCNet().eval(), compat="authors")
+    assert forecast.work_px(task(130, converted)) == 9 * 128 * 128
 
 
 def test_memory_is_bounded(untrained):
     """Larger pictures take more blocks, not larger ones; smaller tiles take less."""
     foresee = [
-        forecast.foresee_memory(blank(side), EstimateOptions(), untrained, USUAL)
-        - blank(side).views.nbytes
+        forecast.foresee_memory(task(side, untrained)) - blank(side).views.nbytes
         for side in (512, 2048, 4096)
     ]
     assert foresee[0] < foresee[1] < foresee[2] < foresee[1] + 4096**2 * 200
-    small = forecast.foresee_memory(blank(512), EstimateOptions(tile=128), untrained, USUAL)
-    assert small < forecast.foresee_memory(blank(512), EstimateOptions(), untrained, USUAL)
+    small = forecast.foresee_memory(task(512, untrained, tile=128))
+    assert small < forecast.foresee_memory(task(512, untrained))
 
 
 @pytest.mark.parametrize(
@@ -99,7 +97,6 @@ def test_memory_is_bounded(untrained):
 )
 def test_the_memory_foreseen_is_what_was_measured(side, tile, measured, untrained):
     """Peak resident sets in GiB of `estimate` on a CPU, 9x9 colour views, 36 levels."""
-    options, coverage = EstimateOptions(tile=tile), Coverage((-4.0, 4.0), "option", (0,))
-    assert len(plan_levels(*coverage.disparity_range, 0.25)) == 36
-    foreseen = forecast.foresee_memory(blank(side), options, untrained, coverage)
-    assert foreseen / 2**30 == pytest.approx(measured, rel=0.1)
+    given = task(side, untrained, tile=tile)
+    assert len(given.levels) == 36
+    assert forecast.foresee_memory(given) / 2**30 == pytest.approx(measured, rel=0.1)

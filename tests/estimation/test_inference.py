@@ -7,29 +7,19 @@ import numpy as np
 import pytest
 import torch
 from layered import Plane, Surface, cloud_texture, render, scene_between
+from small_networks import PAPER
 
 from oaccdepth.errors import DeviceUnavailable, InvalidLightField, OaccDepthError
 from oaccdepth.estimation import inference
 from oaccdepth.estimation.inference import LoadedWeights, estimate, masks_from_disparity
 from oaccdepth.lightfield import LightField
-from oaccdepth.networks.fast import FastConfig, FastNet
-from oaccdepth.networks.paper import OACCNet, OACCNetConfig
+from oaccdepth.networks.paper import OACCNet
 from oaccdepth.options import EstimateOptions
-
-SMALL_PAPER = OACCNetConfig(
-    feature_blocks=1, matching_channels=4, cost_channels=24, volume_channels=6, attention_channels=2
-)
 
 
 @pytest.fixture(scope="module")
 def bundled():
     return inference.load_network("fast", "cpu")
-
-
-@pytest.fixture(scope="module")
-def untrained():
-    torch.manual_seed(0)
-    return FastNet(FastConfig(channels=(16,) * 4, refine_channels=(16,) * 3)).eval()
 
 
 def bad_share(disparity, truth, threshold, border=6):
@@ -160,7 +150,7 @@ def test_provenance(scene, bundled):
 
 def test_the_papers_network_runs_in_tiles(scene):
     torch.manual_seed(0)
-    network = OACCNet(replace(SMALL_PAPER, grid=(3, 3))).eval()
+    network = OACCNet(replace(PAPER, grid=(3, 3))).eval()
     options = EstimateOptions(keep_masks=True, keep_passes=True)
     light_field = LightField(scene.light_field.views[3:6, 3:6])
     result = estimate(light_field, options, network=network)
@@ -194,11 +184,11 @@ def test_a_device_that_runs_out_of_memory_gets_smaller_tiles(
     tiles = []
     run = inference.run
 
-    def limited(light_field, loaded, options, coverage, tile, clock, report):
+    def limited(task, tile, clock, report):
         tiles.append(tile)
         if tile > 64:
             raise out_of_memory
-        return run(light_field, loaded, options, coverage, tile, clock, report)
+        return run(task, tile, clock, report)
 
     monkeypatch.setattr(inference, "run", limited)
     result = estimate(scene.light_field, EstimateOptions(tile=256), network=untrained)
@@ -264,7 +254,7 @@ def test_pictures_smaller_than_the_smallest_tile(untrained):
 def test_what_the_papers_network_cannot_do(grid, reference, message):
     light_field = LightField(np.zeros((*grid, 32, 32, 3), np.uint8), source="it")
     with pytest.raises(OaccDepthError) as caught:
-        estimate(light_field, EstimateOptions(reference=reference), network=OACCNet(SMALL_PAPER))
+        estimate(light_field, EstimateOptions(reference=reference), network=OACCNet(PAPER))
     assert str(caught.value) == message
 
 
@@ -273,7 +263,7 @@ def test_converted_weights_give_the_authors_numerics():
     from oaccdepth.networks.authors import estimate_like_authors
 
     torch.manual_seed(0)
-    network = OACCNet(replace(SMALL_PAPER, grid=(3, 3))).eval()
+    network = OACCNet(replace(PAPER, grid=(3, 3))).eval()
     noise = np.random.default_rng(0).random((3, 3, 40, 48, 1)).astype(np.float32)
     result = estimate(LightField(noise), network=LoadedWeights(network, compat="authors"))
     expected = estimate_like_authors(network, torch.from_numpy(noise[..., 0]))[-1]

@@ -1,10 +1,14 @@
-"""Grey views at a shear, and whole pictures from tiles."""
+"""Shears that cover a range, and grey views at a shear."""
+
+import itertools
 
 import numpy as np
+import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from oaccdepth.estimation.sweeps import ABSENT, Canvas, GreyViews
-from oaccdepth.estimation.tiles import plan_tiles
+from oaccdepth.estimation.sweeps import ABSENT, GreyViews, plan_shears
 from oaccdepth.lightfield import LightField
 
 CPU = torch.device("cpu")
@@ -43,11 +47,25 @@ def test_pixels_that_are_not_valid_are_absent():
     assert [tuple(place) for place in np.argwhere(grey == ABSENT)] == [(2, 1, 3, 4)]
 
 
-def test_tiles_become_the_whole_picture():
-    values = torch.arange(2 * 40 * 56, dtype=torch.float32).reshape(2, 40, 56)
-    canvas = Canvas(40, 56)
-    tiles = plan_tiles(40, 56, 24, 4, 1)
-    assert len(tiles) > 4
-    for tile in tiles:
-        canvas.put("a", tile, values[(..., *tile.region)])
-    assert torch.equal(canvas.whole["a"], values)
+@given(st.floats(-32, 32), st.floats(0.1, 40), st.integers(1, 6))
+def test_shears_cover_the_range_without_gaps(low, span, reach):
+    high = low + span
+    shears = plan_shears((low, high), reach)
+    assert shears[0] - reach <= low + 1e-9
+    assert shears[-1] + reach >= high - 1e-9
+    assert all(b - a < 2 * reach for a, b in itertools.pairwise(shears))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "shears"),
+    [
+        ((-4.0, 4.0), (0,)),
+        ((1.0, 3.5), (0,)),
+        ((9.0, 14.0), (12,)),
+        ((-12.0, 12.0), (-8, -3, 3, 8)),
+        ((-32.0, -27.0), (-30,)),
+        ((-4.5, 6.5), (-1, 3)),
+    ],
+)
+def test_shears(wanted, shears):
+    assert plan_shears(wanted, 4) == shears

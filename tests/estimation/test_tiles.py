@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oaccdepth.estimation.tiles import plan_tiles
+from oaccdepth.estimation.tiles import plan_tiles, put
 
 
 @given(
@@ -43,3 +44,13 @@ def test_what_is_kept_is_found_in_the_region():
 @pytest.mark.parametrize("side", [100, 512, 576])
 def test_a_picture_of_up_to_a_tile_is_one(side):
     assert len(plan_tiles(side, side, 576, 64, 8)) == 1
+
+
+def test_tiles_become_the_whole_picture():
+    values = torch.arange(2 * 40 * 56, dtype=torch.float32).reshape(2, 40, 56)
+    tiles = plan_tiles(40, 56, 24, 4, 1)
+    assert len(tiles) > 4
+    whole = None
+    for tile in tiles:
+        whole = put(whole, values[(..., *tile.region)], tile, (40, 56))
+    assert torch.equal(whole, values)

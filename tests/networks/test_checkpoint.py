@@ -9,21 +9,18 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+import small_networks
 import torch
 from safetensors.torch import save_file
 from trouble import run_child
 
 from oaccdepth.errors import InvalidCheckpoint, UnreadableFile
 from oaccdepth.networks import checkpoint
-from oaccdepth.networks.fast import FastConfig, FastNet
-from oaccdepth.networks.paper import OACCNet, OACCNetConfig
+from oaccdepth.networks.fast import FastNet
+from oaccdepth.networks.paper import OACCNet
 
-FAST = FastNet(FastConfig(channels=(16,) * 4, refine_channels=(16,) * 3, squarings=2))
-PAPER = OACCNet(
-    OACCNetConfig(
-        feature_blocks=1, matching_channels=4, cost_channels=8, volume_channels=4, decay=3.0
-    )
-)
+FAST = FastNet(replace(small_networks.FAST, squarings=2))
+PAPER = OACCNet(replace(small_networks.PAPER, decay=3.0))
 
 
 @pytest.mark.parametrize("network", [FAST, PAPER], ids=["fast", "paper"])

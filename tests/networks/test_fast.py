@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from small_networks import FAST
 
 from oaccdepth.estimation.blocks import Wanted, cut_views, in_tiles, plan_levels
 from oaccdepth.evidence.views import thin_out
@@ -20,7 +21,6 @@ from oaccdepth.networks.fast import (
     OFFSETS,
     WINDOW,
     Answer,
-    FastConfig,
     FastNet,
     Memory,
     choose_candidates,
@@ -32,20 +32,12 @@ from oaccdepth.networks.fast import (
     windowed_mean,
 )
 
-SMALL = FastConfig(channels=(16,) * 4, refine_channels=(16,) * 3)
-
-
-@pytest.fixture(scope="module")
-def untrained():
-    torch.manual_seed(0)
-    return FastNet(SMALL).eval()
-
 
 @pytest.fixture(scope="module")
 def random():
     """Weights of which none is zero, so that every layer speaks."""
     torch.manual_seed(1)
-    network = FastNet(SMALL).eval()
+    network = FastNet(FAST).eval()
     for parameter in network.parameters():
         torch.nn.init.normal_(parameter, std=0.15)
     return network
@@ -75,7 +67,7 @@ def test_an_untrained_network_answers(scene, answers):
 
 
 def test_answers_are_complete(answers):
-    levels = len(plan_levels(-2.0, 2.0, SMALL.level_step))
+    levels = len(plan_levels(-2.0, 2.0, FAST.level_step))
     for answer, count in zip(answers, (levels, 9, 9), strict=True):
         assert answer.disparity.shape == answer.spread.shape == (1, 48, 64)
         assert answer.certainty.shape == (1, 48, 64)
@@ -88,7 +80,7 @@ def test_a_single_pass_is_the_first_and_the_last_fit(scene, untrained, answers):
     views, levels = of_scene(scene, untrained)
     with torch.inference_mode():
         only = list(untrained.passes(views, levels, iterations=1))
-        chosen = views.only(thin_out(views.steps, SMALL.refine_views))
+        chosen = views.only(thin_out(views.steps, FAST.refine_views))
         expected = untrained.polish(chosen, answers[0], 2)
     assert len(only) == 1
     torch.testing.assert_close(only[0].disparity, expected.disparity)
@@ -96,7 +88,7 @@ def test_a_single_pass_is_the_first_and_the_last_fit(scene, untrained, answers):
 
 
 def test_steps_between_candidates_shrink(untrained):
-    steps = SMALL.refine_steps
+    steps = FAST.refine_steps
     assert [untrained.refine_step(number) for number in range(4)] == [*steps, steps[-1], steps[-1]]
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from small_networks import FAST
 
 from oaccdepth.errors import InvalidOption
 from oaccdepth.networks import checkpoint
-from oaccdepth.networks.fast import FastConfig, FastNet
+from oaccdepth.networks.fast import FastNet
 from oaccdepth.networks.onnx import (
     OUTPUTS,
     FirstPass,
@@ -24,7 +25,7 @@ TILE, LEVELS = 24, 8
 def network():
     """Weights of which none is zero, so that every layer speaks."""
     torch.manual_seed(0)
-    made = FastNet(FastConfig(channels=(16,) * 4, refine_channels=(16,) * 3)).eval()
+    made = FastNet(FAST).eval()
     for parameter in made.parameters():
         torch.nn.init.normal_(parameter, std=0.1)
     return made

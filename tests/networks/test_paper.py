@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import reference
 import torch
+from small_networks import PAPER
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -20,9 +21,6 @@ from oaccdepth.networks.paper import (
     occlusion_mask,
 )
 
-SMALL = OACCNetConfig(
-    feature_blocks=1, matching_channels=4, cost_channels=24, volume_channels=6, attention_channels=2
-)
 H, W = 7, 10  # not square
 MARGIN = 16
 
@@ -32,7 +30,7 @@ def _seed():
     torch.manual_seed(1)
 
 
-def small_network(config=SMALL):
+def small_network(config=PAPER):
     """Untrained, but with norms that do something."""
     network = OACCNet(config).eval()
     for module in network.modules():
@@ -220,7 +218,7 @@ def test_without_a_centre_view_masks_follow_validity():
 
 def test_regression_is_equation_9():
     logits = 3 * torch.randn(1, 9, H, W)
-    disparity, confidence, probability = OACCNet(SMALL).regress(logits)
+    disparity, confidence, probability = OACCNet(PAPER).regress(logits)
     expected = reference.regression(logits[0].double().numpy())
     assert np.abs(disparity[0].numpy() - expected).max() < 1e-5
     assert confidence.shape == (1, H, W) and probability.shape == (1, 9, H, W)
@@ -228,7 +226,7 @@ def test_regression_is_equation_9():
 
 
 def test_confidence_is_the_probability_within_a_level():
-    network = OACCNet(SMALL)
+    network = OACCNet(PAPER)
     spread = torch.zeros(1, 9, 1, 1)
     sure = torch.full((1, 9, 1, 1), -50.0)
     sure[0, 6] = 50.0
@@ -284,7 +282,7 @@ def test_training_takes_one_pass_with_the_mask_of_the_truth():
     found = network(views, truth)
     features = network.extract_features(views)
     cost = network.full_cost(features, occlusion_mask(views, truth, 2.0), torch.ones_like(views))
-    logits = network.aggregate(network.aggregation.squeeze(cost))
+    logits = network.aggregation(network.aggregation.squeeze(cost))
     assert torch.allclose(found, network.regress(logits)[0], atol=1e-5)
     found.sum().backward()
     unused = [n for n, p in network.named_parameters() if p.grad is None or not p.grad.any()]

@@ -203,6 +203,12 @@ def test_an_enormous_mesh(tmp_path):
         f"{path}: has 500001 triangles, more than 500000. "
         "Simplify the mesh, or take it out of the folder."
     )
+    path = tmp_path / "cup.obj"
+    with path.open("wb") as file:
+        file.truncate(513 << 20)
+    assert says(path) == (
+        f"{path}: is larger than 512 MiB. Simplify the mesh, or take it out of the folder."
+    )
 
 
 @pytest.mark.parametrize(

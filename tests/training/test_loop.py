@@ -126,7 +126,7 @@ import os, sys
 from pathlib import Path
 from oaccdepth.options import TrainOptions
 from oaccdepth.training.loop import train
-from oaccdepth.training import curves, losses, patches, pieces
+from oaccdepth.training import curves, losses, pieces
 from trouble import kill_at_write, run_child
 
 data, runs = map(Path, sys.argv[1:])

@@ -5,17 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from small_networks import FAST, PAPER
 
-from oaccdepth.evidence.views import Views
-from oaccdepth.networks.fast import (
-    EXTRA,
-    OFFSETS,
-    Answer,
-    FastConfig,
-    FastNet,
-    choose_candidates,
-)
-from oaccdepth.networks.paper import OACCNet, OACCNetConfig
+from oaccdepth.evidence.views import ABSENT, Views
+from oaccdepth.networks.fast import EXTRA, OFFSETS, Answer, FastNet, choose_candidates
+from oaccdepth.networks.paper import OACCNet
 from oaccdepth.training.losses import (
     BAD,
     BETTER,
@@ -28,8 +22,7 @@ from oaccdepth.training.losses import (
     level_divergence,
     loss_module,
 )
-from oaccdepth.training.patches import GreyBatch
-from oaccdepth.training.pieces import PatchBatch
+from oaccdepth.training.pieces import GreyBatch, PatchBatch
 from oaccdepth.training.prepared import PreparedBatch, prepare
 from oaccdepth.training.variants import Variant
 
@@ -127,7 +120,7 @@ def batch():
 
 def make_network():
     torch.manual_seed(0)
-    return FastNet(FastConfig(channels=(16,) * 4, refine_channels=(16,) * 3))
+    return FastNet(FAST)
 
 
 def test_pixels_that_are_not_valid_do_not_matter(batch):
@@ -187,15 +180,13 @@ def test_the_refinement_alone_has_the_loss_of_its_pass(batch):
 
 def test_the_papers_loss_is_l1_with_the_mask_of_the_truth():
     torch.manual_seed(0)
-    config = OACCNetConfig(
-        feature_blocks=1, matching_channels=4, cost_channels=8, volume_channels=4
-    )
-    network = OACCNet(config).eval()
-    views, truth = torch.rand(1, 9, 9, 40, 40), torch.rand(1, 8, 8)
+    network = OACCNet(PAPER).eval()
+    views, truth = torch.rand(1, 9, 9, 8, 8), torch.rand(1, 8, 8)
+    views[0, 0, :, :4] = ABSENT
     valid = torch.ones(1, 8, 8, dtype=torch.bool)
     valid[0, :4] = False
     loss, parts = PaperLoss(network)(GreyBatch(views, truth, valid), 1)
-    inner = views[..., 16:-16, 16:-16]
-    error = (network(inner, truth, torch.ones_like(inner)) - truth).abs()
+    present = (views < ABSENT).float()
+    error = (network(views * present, truth, present) - truth).abs()
     torch.testing.assert_close(loss, error[0, 4:].mean())
     assert parts["l1"] == loss

@@ -1,6 +1,8 @@
-"""Batches of the fast network: always the same for a step, and cut as they should be."""
+"""Batches: always the same for a step, and cut as they should be."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,10 +10,20 @@ import torch
 
 from oaccdepth import evidence
 from oaccdepth.errors import InvalidOption
+from oaccdepth.evidence.views import ABSENT
+from oaccdepth.networks.paper import occlusion_mask
 from oaccdepth.options import TrainOptions
-from oaccdepth.training.pieces import FEWEST_PAIRS, LIFE, POOL, PatchBatches, cut_patch, narrow
+from oaccdepth.training.pieces import (
+    FEWEST_PAIRS,
+    LIFE,
+    POOL,
+    GreyBatches,
+    PatchBatches,
+    cut_patch,
+    narrow,
+)
 from oaccdepth.training.scenes import Scene, load_scenes
-from oaccdepth.training.variants import make_variant
+from oaccdepth.training.variants import MARGIN, gather_evidence, make_piece
 
 OPTIONS = TrainOptions(batch=2, patch=24, steps=1)
 
@@ -70,7 +82,7 @@ def test_every_variant_lives_for_a_while(scenes):
 def test_a_patch_sees_what_its_variant_sees(scenes):
     """Its views give the evidence that was cut out of the variant's."""
     rng = np.random.default_rng(0)
-    variant = make_variant(scenes[0], rng, 80, 48)
+    variant = gather_evidence(make_piece(scenes[0], rng, 48), 80)
     patch = cut_patch(variant, 24, rng)
     again = evidence.sweep(patch.views, patch.levels)
     difference = (again[:, :12].int() - patch.volume[:, :12].int()).abs()
@@ -79,7 +91,7 @@ def test_a_patch_sees_what_its_variant_sees(scenes):
 
 def test_narrow_levels_hold_the_truth(scenes):
     rng = np.random.default_rng(1)
-    variants = [make_variant(scenes[0], rng, 0, 48) for _ in range(2)]
+    variants = [gather_evidence(make_piece(scenes[0], rng, 48), 0) for _ in range(2)]
     counts = set()
     for _ in range(20):
         parts = narrow([cut_patch(variant, 24, rng) for variant in variants], rng)
@@ -90,6 +102,40 @@ def test_narrow_levels_hold_the_truth(scenes):
             if len(known):
                 assert part.levels[0] <= known.min() and part.levels[-1] >= known.max()
     assert len(counts) > 3 and min(counts) >= FEWEST_PAIRS and max(counts) <= 17
+
+
+def test_patches_of_grey_views(scenes):
+    """The same for a step; a mixture of the colours, and nothing where there is no view."""
+    batch = GreyBatches(scenes, [], OPTIONS)[LIFE]
+    again, other = (GreyBatches(scenes, [], OPTIONS, rank=rank)[LIFE] for rank in (0, 1))
+    assert all(map(torch.equal, vars(batch).values(), vars(again).values()))
+    assert not torch.equal(batch.views, other.views)
+    assert batch.views.shape == (2, 9, 9, 24, 24)
+    assert batch.truth.shape == batch.valid.shape == (2, 24, 24)
+
+    rng = np.random.default_rng(5)
+    piece = replace(make_piece(scenes[0], rng, 48), kept=np.eye(9) > 0)
+    found = GreyBatches(scenes, [], OPTIONS).finish(piece, rng).views
+    assert (found[~np.eye(9, dtype=bool)] == ABSENT).all()
+    colours = torch.from_numpy(piece.views[..., MARGIN:-MARGIN, MARGIN:-MARGIN, :])
+    ours, colours = found.diagonal().movedim(-1, 0), colours.diagonal().movedim(-1, 0)
+    there = colours.amax(-1) <= 1
+    assert there.any() and ((ours <= 1) == there).all()
+    assert (ours >= colours.amin(-1) - 1e-6)[there].all()
+    assert (ours <= colours.amax(-1) + 1e-6)[there].all()
+
+
+def test_the_papers_network_agrees_with_the_truth_of_its_patches(scenes):
+    """The sign of the disparity is that of the views: masks of the truth are nearly open."""
+    pool = GreyBatches(scenes, [], TrainOptions(batch=8, patch=24, steps=1))
+    means = []
+    for sign in (1, -1):
+        batch = pool[0]
+        seen = (batch.views <= 1).float()
+        masks = occlusion_mask(batch.views.clamp(max=1), sign * batch.truth, 8.0, seen)
+        compared = occlusion_mask(torch.zeros_like(seen), sign * batch.truth, 8.0, seen)
+        means.append(float(masks.sum() / compared.sum()))
+    assert means[0] > means[1] + 0.03
 
 
 def test_more_scenes(scenes):

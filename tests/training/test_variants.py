@@ -20,7 +20,8 @@ from oaccdepth.training.variants import (
     cut_views,
     disturb,
     empty,
-    make_variant,
+    gather_evidence,
+    make_piece,
     turn,
 )
 
@@ -80,6 +81,15 @@ def test_every_cut_and_turned_piece_is_consistent(slanted):
     assert len(seen) > 4  # sizes and orientations
 
 
+@pytest.mark.parametrize(
+    ("full_size", "expected"),
+    [(1.0, {(104, 120)}), (0.0, {(48, 56), (32, 40)}), (0.5, {(104, 120), (48, 56), (32, 40)})],
+)
+def test_the_share_of_pieces_that_are_not_sub_sampled(slanted, full_size, expected):
+    pieces = [cut(slanted, np.random.default_rng(seed), 24, full_size) for seed in range(40)]
+    assert {truth.shape for _, truth, _ in pieces} == expected
+
+
 def test_outside_the_frame_there_is_nothing(slanted):
     views = cut_views(slanted.views, (0, 88), [32, 32], 1, 0)
     assert (views[:, :, :MARGIN] == ABSENT).all() and (views[:, :, :, -MARGIN:] == ABSENT).all()
@@ -88,7 +98,8 @@ def test_outside_the_frame_there_is_nothing(slanted):
 
 def test_a_seed_always_gives_the_same_variant(slanted):
     first, second, other = (
-        make_variant(slanted, np.random.default_rng(seed), 8, 40) for seed in (3, 3, 4)
+        gather_evidence(make_piece(slanted, np.random.default_rng(seed), 40), 8)
+        for seed in (3, 3, 4)
     )
     assert torch.equal(first.volume, second.volume) and torch.equal(first.truth, second.truth)
     assert torch.equal(first.views.pictures, second.views.pictures)
@@ -102,7 +113,7 @@ def test_a_seed_always_gives_the_same_variant(slanted):
 def test_the_evidence_of_a_variant_speaks_for_its_truth(slanted):
     right = 0
     for seed in range(6):
-        variant = make_variant(slanted, np.random.default_rng(seed), 0, 40)
+        variant = gather_evidence(make_piece(slanted, np.random.default_rng(seed), 40), 0)
         aggregated = variant.volume[:, 18:20].flatten(0, 1).float()  # (l, h, w)
         answer = variant.levels[aggregated.argmin(0)]
         error = (answer - variant.truth).abs()[variant.valid]
@@ -114,7 +125,7 @@ def test_refocusing_keeps_a_piece_within_reach():
     rng = np.random.default_rng(0)
     for _ in range(200):
         truth = rng.uniform(-6, 6) + rng.uniform(0, 2) * rng.random(50)
-        shear = choose_shear(truth.astype(np.float32), rng, 0.3)
+        shear = choose_shear(truth.astype(np.float32), rng)
         assert np.abs(truth + shear).max() < 4
 
 
@@ -148,9 +159,9 @@ def test_pictures_of_nothing(slanted):
     assert 0.0 in spreads and len(spreads) > 2
 
 
-def test_a_scene_whose_truth_is_hardly_known_gives_variants(slanted):
+def test_a_scene_whose_truth_is_hardly_known_gives_pieces(slanted):
     """Not many pixels may be learnt, but it does not search forever."""
     valid = np.zeros((104, 120), bool)
     valid[50:60, 50:60] = True
-    variant = make_variant(replace(slanted, valid=valid), np.random.default_rng(0), 0, 96)
-    assert 0 < variant.valid.sum() <= 100
+    piece = make_piece(replace(slanted, valid=valid), np.random.default_rng(0), 96)
+    assert 0 < piece.valid.sum() <= 100

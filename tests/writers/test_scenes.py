@@ -221,6 +221,16 @@ def test_pictures_that_could_not_be_read_back_are_not_written(tmp_path):
     )
 
 
+def test_more_views_than_names(tmp_path):
+    views = np.broadcast_to(np.uint8(0), (1, 1001, 8, 8, 3))
+    with pytest.raises(InvalidOption) as caught:
+        write_light_field(LightField(views), tmp_path / "a")
+    assert str(caught.value) == (
+        f"{tmp_path}/a: 1 x 1001 views, at most 1000 fit the names of an HCI scene. "
+        "Write .h5 or .npz, or use fewer views."
+    )
+
+
 def test_a_picture_beyond_the_limit_of_pillow_is_read_back(tmp_path, plain, monkeypatch):
     write_light_field(plain, tmp_path / "a.png")
     monkeypatch.setattr("PIL.Image.MAX_IMAGE_PIXELS", 1000)
