@@ -22,7 +22,7 @@ FLAGS = [
     "--disable-sync",
 ]
 SOFTWARE_GRAPHICS = ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
-WIDE = {"width": 1280, "height": 800}
+WIDE = {"width": 1440, "height": 900}
 PHONE = {"width": 390, "height": 844}
 PATIENCE_MS = 60_000  # the machine may be busy
 

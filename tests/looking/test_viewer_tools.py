@@ -105,6 +105,7 @@ def test_cloud_orbits(visit):
     page.press("d")
     page.page.wait_for_timeout(300)
     assert page.page.locator("#layouts").is_hidden()
+    assert page.page.locator("#backdrop").is_visible()  # beside the cloud it is not black
     start = page.picture()
     assert start.std() > 10
     x, y = page.spot(32, 24)
@@ -290,15 +291,20 @@ MAKE_POINTS = """
   const grid = { rows: 1, columns: 1, middle: {} };
   const scene = { width, height, solid, extent, confidence, grid, meta: {} };
   const space = { isPlaced: (d) => d > NOT_KNOWN, slope: 1, pitch: 1, median: 0 };
-  const { places, pixels } = makePoints(scene, space, Uint8Array.from(photo), null, 30);
-  return { disparities: [...places].filter((_, i) => i % 3 === 2), pixels: [...pixels] };
+  const made = makePoints(scene, space, Uint8Array.from(photo), null, 30);
+  const every = (array, size, first) => [...array].filter((_, i) => i % size === first);
+  return {
+    disparities: every(made.places, 3, 2), greys: every(made.paints, 4, 0),
+    shares: [...made.shares], pixels: [...made.pixels],
+  };
 }"""
 
 
 def make_points(browser, disparity, grey=0):
-    """What the page's script makes of a disparity map: pixels and disparities of all points."""
+    """What the page's script makes of a disparity map and a picture: all points."""
     photo = np.broadcast_to(grey, disparity.shape).repeat(4)
-    scripts = "".join(script_of(name) for name in ("scene.js", "space.js", "points.js"))
+    names = ("scene.js", "space.js", "rims.js", "hidden.js", "points.js")
+    scripts = "".join(script_of(name) for name in names)
     page = browser.new_page()
     height, width = disparity.shape
     low, high = float(disparity.min()), float(disparity.max())
@@ -308,7 +314,7 @@ def make_points(browser, disparity, grey=0):
         [width, height, disparity.ravel().tolist(), photo.tolist()],
     )
     page.close()
-    return np.array(made["pixels"]), np.array(made["disparities"])
+    return {name: np.array(values) for name, values in made.items()}
 
 
 def test_what_is_hidden_is_stretched_between_its_surroundings(browser):
@@ -316,9 +322,10 @@ def test_what_is_hidden_is_stretched_between_its_surroundings(browser):
     floor = np.linspace(-2, 1, 60, dtype=np.float32)[:, None].repeat(60, axis=1)
     board = floor.copy()
     board[20:40, 20:40] = 2
-    pixels, disparities = make_points(browser, board)
+    made = make_points(browser, board)
     hidden = np.full(board.size, np.nan)
-    hidden[pixels[3600:]] = disparities[3600:]  # after those that the centre view sees
+    # after those that the centre view sees
+    hidden[made["pixels"][3600:]] = made["disparities"][3600:]
     behind = hidden.reshape(board.shape)[20:40, 20:40]
     assert np.isfinite(behind).all()
     assert np.abs(behind - floor[20:40, 20:40]).max() < 0.15
@@ -329,7 +336,7 @@ def test_one_wrong_pixel_does_not_fly(browser):
     wall[:4] = 1.0  # something in front
     speck = wall.copy()
     speck[12, 9] = 0.9
-    _, disparities = make_points(browser, speck)
+    disparities = make_points(browser, speck)["disparities"]
     assert np.array_equal(disparities[:400].reshape(20, 20), wall)
 
 
@@ -338,8 +345,35 @@ def test_the_rim_of_a_thing_goes_with_it(browser):
     thing, estimate = (np.zeros((20, 20), dtype=np.float32) for _ in range(2))
     thing[7:13, 7:13] = 1.0
     estimate[8:12, 8:12] = 1.0
-    _, disparities = make_points(browser, estimate, (50 + 150 * thing).astype(np.uint8))
+    disparities = make_points(browser, estimate, (50 + 150 * thing).astype(np.uint8))["disparities"]
     assert np.array_equal(disparities[:400].reshape(20, 20), thing)
+
+
+def test_a_mixed_pixel_is_a_part_of_both_surfaces(browser):
+    """Half thing, half wall: the thing's colour, half opaque, before the wall's colour."""
+    estimate, grey = np.zeros((20, 20), dtype=np.float32), np.full((20, 20), 50)
+    estimate[:, 10:] = 1.0
+    grey[:, 10:], grey[:, 9] = 200, 125
+    made = make_points(browser, estimate, grey)
+    at = made["pixels"] == 10 * 20 + 9
+    columns = [made[name][at].tolist() for name in ("disparities", "greys", "shares")]
+    points = sorted(zip(*columns, strict=True))
+    assert points[0] == (0, 50, 1)
+    assert points[-1] == (1, 200, 0.5)
+
+
+def test_what_is_hidden_has_the_texture_of_its_surroundings(browser):
+    """Behind a board before a striped wall: stripes, not their mean."""
+    estimate = np.zeros((60, 60), dtype=np.float32)
+    grey = np.broadcast_to(np.where(np.arange(60)[:, None] % 4 < 2, 60, 120), (60, 60)).copy()
+    estimate[10:50, 20:40], grey[10:50, 20:40] = 2, 200
+    made = make_points(browser, estimate, grey)
+    hidden = np.zeros(estimate.size)
+    behind = made["disparities"] < 1
+    hidden[made["pixels"][behind]] = made["greys"][behind]
+    expected = grey[:, :1].repeat(60, axis=1)
+    inner = np.s_[16:44, 22:38]
+    assert np.abs(hidden.reshape(60, 60) - expected)[inner].mean() < 12  # of 60
 
 
 def test_a_click_on_a_point_inspects_it(visit):

@@ -35,6 +35,8 @@ SCRIPTS = (
     "frame.js",
     "colour.js",
     "layers.js",
+    "rims.js",
+    "hidden.js",
     "points.js",
     "cloud.js",
     "clip.js",

@@ -5,7 +5,7 @@ import { makePoints } from "./points.js";
 import { makeSpace } from "./space.js";
 
 const [NEAR, FAR] = [0.02, 100];
-const MOST_PARALLAX = 0.08; // of the larger side, between near and far: how far one can turn
+const MOST_PARALLAX = 0.05; // of the larger side, between near and far: how far one can turn
 const MOST_TURN = 0.5; // rad
 
 export class Cloud {
@@ -20,12 +20,14 @@ export class Cloud {
     this.limit = Math.min(Math.max(angle, this.captured), MOST_TURN);
     const read = (u, v) => renderer.readView(u, v);
     this.data = makePoints(scene, this.space, photo, read, Math.ceil(shift));
-    const { places, paints, steeps } = this.data;
-    this.points = new Points(renderer.gl, [
+    const { places, paints, steeps, shares, opaque } = this.data;
+    const attributes = [
       { array: places, size: 3 },
       { array: paints, size: 4, isNormalised: true },
       { array: steeps, size: 1 },
-    ]);
+      { array: shares, size: 1 },
+    ];
+    this.points = new Points(renderer.gl, attributes, opaque);
   }
 
   /** An orbit without its overshoot: within the limit, unless it is free. */

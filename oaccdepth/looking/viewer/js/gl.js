@@ -56,10 +56,13 @@ export class Program {
   }
 }
 
-/** Points with attributes, given as { array, size, isNormalised } in the order of their locations. */
+/**
+ * Points with attributes, given as { array, size, isNormalised } in the order of their locations. The
+ * first `opaque` ones hide what is behind them, the others let it shine through.
+ */
 export class Points {
-  constructor(gl, attributes) {
-    Object.assign(this, { gl, vertices: gl.createVertexArray(), count: 0 });
+  constructor(gl, attributes, opaque) {
+    Object.assign(this, { gl, vertices: gl.createVertexArray(), opaque, count: 0 });
     gl.bindVertexArray(this.vertices);
     attributes.forEach(({ array, size, isNormalised = false }, location) => {
       gl.bindBuffer(gl.ARRAY_BUFFER, gl.createBuffer());
@@ -76,7 +79,13 @@ export class Points {
     const { gl } = this;
     gl.bindVertexArray(this.vertices);
     gl.enable(gl.DEPTH_TEST);
-    gl.drawArrays(gl.POINTS, 0, this.count);
+    gl.drawArrays(gl.POINTS, 0, this.opaque);
+    gl.depthMask(false);
+    gl.enable(gl.BLEND);
+    gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
+    gl.drawArrays(gl.POINTS, this.opaque, this.count - this.opaque);
+    gl.disable(gl.BLEND);
+    gl.depthMask(true);
     gl.disable(gl.DEPTH_TEST);
     gl.bindVertexArray(null);
   }

@@ -248,7 +248,8 @@ uniform vec2 uRange;
 layout(location = 0) in vec3 place;      // px right, px up, disparity
 layout(location = 1) in vec4 paint;      // colour of the view; alpha: confidence
 layout(location = 2) in float steepness; // depth step to the neighbours, in pixels
-out vec3 vColour;
+layout(location = 3) in float share;     // how opaque it is
+out vec4 vColour;
 void main() {
   float depth = 1.0 / (1.0 + uSlope * (place.z - uMedian));
   depth = max(1.0 + (depth - 1.0) * uStretch, 0.02);
@@ -258,16 +259,17 @@ void main() {
   gl_PointSize = clamp(1.15 * uSize * size * uHeight / gl_Position.w + 0.5, 1.0, 64.0);
   if (paint.a < uLeastConfidence) gl_Position = vec4(0.0, 0.0, 2.0, 1.0);
   float part = clamp((place.z - uRange.x) / (uRange.y - uRange.x), 0.0, 1.0);
-  vColour = uIsMapped ? texelFetch(uColours, ivec2(int(part * 255.0 + 0.5), uMap), 0).rgb : paint.rgb;
+  vec3 mapped = texelFetch(uColours, ivec2(int(part * 255.0 + 0.5), uMap), 0).rgb;
+  vColour = share * vec4(uIsMapped ? mapped : paint.rgb, 1.0);
 }`;
 
 export const CLOUD_FRAGMENT = `#version 300 es
 precision highp float;
-in vec3 vColour;
+in vec4 vColour;
 out vec4 colour;
 void main() {
   vec2 corner = gl_PointCoord - 0.5;
   // Points bulge: where neighbours overlap, the one whose middle is closer is seen.
   gl_FragDepth = gl_FragCoord.z + 1e-4 * dot(corner, corner);
-  colour = vec4(vColour, 1.0);
+  colour = vColour;
 }`;

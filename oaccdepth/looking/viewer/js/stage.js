@@ -34,7 +34,7 @@ export class Stage {
     if (isAnew || !this.cloud) this.cloud = new Cloud(this.renderer, this.scene, this.readPhoto());
   }
 
-  /** The picture's colours behind the cover, as far as it does not fill the stage. */
+  /** The picture's colours behind the cover and the cloud, as far as these do not fill the stage. */
   paintBackdrop() {
     const { width, height } = find("backdrop");
     if (this.scene.centre)
