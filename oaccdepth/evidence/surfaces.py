@@ -31,6 +31,7 @@ COVERED = 0.4  # of a pixel, from which on the nearer surface is the pixel's (do
 CLEAR_CONTRAST = 0.05  # between two surfaces, from which on a share of a pixel is to be trusted
 CLEAR = 0.3  # misfit and variation, beside that contrast, up to which it is
 CLEAR_WEIGHT = 0.01  # what it must at least be learnt from
+STEEP = 0.9  # of the way between two surfaces, within 3x3 pixels: a step, not a slope
 FIELDS = 11  # places: 2; shares: 4; contrast, misfit, variation of both, weight
 
 
@@ -69,17 +70,20 @@ def surfaces(disparity: Tensor, views: Views) -> Tensor:
 
 @torch.no_grad()
 def settle_edges(disparity: Tensor, views: Views) -> Tensor:
-    """A map (h, w) [px] whose pixels on clear edges have the surface that covers enough of them.
+    """A map (h, w) [px] whose pixels on edges have one of the two surfaces that meet there.
 
     Of two even surfaces that differ in colour, the colour of a pixel between them says more exactly
-    than any match which of them it is.
+    than any match which of them it is. Elsewhere it is the one that its own answer is nearer to:
+    there is nothing between two surfaces.
     """
     far, near, _, light, _, _, contrast, *unsure, weight = surfaces(disparity, views)
-    clear = (local_range(disparity) > APART) & (near - far > 2 * APART)
-    clear &= (contrast > CLEAR_CONTRAST) & (weight > CLEAR_WEIGHT)
+    gap, within = near - far, local_range(disparity)
+    clear = (contrast > CLEAR_CONTRAST) & (weight > CLEAR_WEIGHT)
     clear &= torch.stack(unsure).amax(0) < CLEAR
-    covering = torch.where(light > COVERED - 0.5, near, far)
-    return torch.where(clear, covering, disparity)
+    between = (within > STEEP * gap) & (disparity > far) & (disparity < near)
+    is_nearer = torch.where(clear, light > COVERED - 0.5, disparity > (near + far) / 2)
+    settled = torch.where(is_nearer, near, far)
+    return torch.where((gap > 2 * APART) & (within > APART) & (clear | between), settled, disparity)
 
 
 def present(picture: Tensor) -> Tensor:

@@ -83,8 +83,22 @@ def shown_light(views):
 def test_unclear_edges_stay(noise):
     """Colours that vary by more than a third of what sets two surfaces apart say nothing."""
     disparity, views = scene(noise=noise)
-    changed = settle_edges(disparity, views) != disparity
+    changed = (settle_edges(disparity, views) - disparity).abs() > 0.1
     assert changed.float().mean() < 0.01
+
+
+@pytest.mark.parametrize(("answer", "expected"), [(0.5, 0.16), (0.8, 1.12)])
+def test_nothing_is_between_two_surfaces(answer, expected):
+    disparity, views = scene(noise=0.4)
+    disparity[:, 14] = answer
+    settled = settle_edges(disparity, views)[:, 14]
+    assert settled.tolist() == pytest.approx([expected] * SIZE[0], abs=0.05)
+
+
+def test_slopes_stay():
+    disparity, views = scene(noise=0.4)
+    disparity[:] = 0.15 * torch.arange(SIZE[1])
+    torch.testing.assert_close(settle_edges(disparity, views), disparity)
 
 
 def test_all_views_together_are_less_noisy():
