@@ -48,6 +48,7 @@ COMMANDS = (
 )
 
 
+USAGE_ERROR: Any = typer.BadParameter.__base__  # of Click, which Typer may bring along
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -78,6 +79,8 @@ def _told() -> Iterator[None]:
         elif reason is not None:
             typer.echo(f"error: {reason}", err=True)
         else:
+            if isinstance(error, USAGE_ERROR):  # it quotes the command line
+                error.message = printable(error.message)
             raise
         raise typer.Exit(code or 1) from error
 

@@ -45,6 +45,7 @@ def read_obj(path: Path) -> list[Part]:
     places: list[list[float]] = [[0.0, 0.0]]  # the first is for corners that have none
     groups: dict[str, Group] = {}
     paints: dict[str, Paint] = {}
+    libraries: set[str] = set()
     current = groups.setdefault("", [])
     for number, line in enumerate(_lines(path), start=1):
         words = line.split()
@@ -59,8 +60,10 @@ def read_obj(path: Path) -> list[Part]:
                 case ["usemtl"]:
                     current = groups.setdefault(" ".join(words[1:]), [])
                 case ["mtllib"]:
-                    name = line.split(maxsplit=1)[1].strip().replace("\\", "/")
-                    paints |= _read_mtl(path.parent / Path(name).name)  # only from beside the mesh
+                    name = Path(line.split(maxsplit=1)[1].strip().replace("\\", "/")).name
+                    if name not in libraries:  # once, however often it is named
+                        libraries.add(name)
+                        paints |= _read_mtl(path.parent / name)  # only from beside the mesh
         except (ValueError, IndexError) as error:
             raise UnreadableFile(
                 f"{path}: line {number} cannot be understood: {line.strip()[:60]!r}. "

@@ -40,6 +40,14 @@ def test_values_in_configurations(run, nasty):
     assert_calm(run("info", nasty))
 
 
+@pytest.mark.parametrize("words", ["--{}", "-{}", "{}", "info --{}", "info a {}", "weights {}"])
+def test_words_of_a_command_line(run, words):
+    """`oaccdepth info *` quotes names of files, too, if they begin like options."""
+    answer = run(*words.format("\x1b[2J\u202e\u009b").split())
+    assert answer.exit_code == 2
+    assert_calm(answer)
+
+
 def test_info(run, nasty, weights_file):
     for options in ((), ("--json",)):
         answer = run("info", nasty, "--weights", weights_file, *options)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from oaccdepth.errors import InvalidOption, UnreadableFile
-from oaccdepth.rendering import objects
+from oaccdepth.files.regular import read_small
+from oaccdepth.rendering import objects, wavefront
 from oaccdepth.rendering.objects import find_objects, read_object
 
 # A unit square in the plane z = 2, as one polygon, and its texture: red above, blue below.
@@ -243,3 +244,14 @@ def test_an_array_that_claims_more_than_it_holds(tmp_path):
         data.replace(b"'shape': (1, 3), }" + b" " * 13, b"'shape': (99999999999999, 3), }")
     )
     assert says(path).startswith(f"{path}: is no packed mesh, expected vertices,")
+
+
+def test_materials_that_are_named_very_often(tmp_path, monkeypatch):
+    """They are read once: a small mesh could ask for a large file a million times."""
+    path = write_square(tmp_path, 1000 * "mtllib square.mtl\n" + SQUARE)
+    reads = []
+    monkeypatch.setattr(
+        wavefront, "read_small", lambda *asked: reads.append(asked[0].name) or read_small(*asked)
+    )
+    assert len(wavefront.read_obj(path)) == 1
+    assert reads == [path.name, "square.mtl"]
