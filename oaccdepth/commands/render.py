@@ -10,8 +10,9 @@ import typer
 from oaccdepth.commands import shared
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.errors import InvalidOption
-from oaccdepth.options import RenderOptions
+from oaccdepth.options import RenderOptions, declarations
 
+FREE = ("grid", "samples")  # options that count for the stress scenes, too
 SECONDS_PER_SCENE = 10.0  # of the default size, on two cores
 
 
@@ -46,8 +47,8 @@ def render(
       oaccdepth render -o scenes --scenes 100
     """
     shared.configure_logging(quiet, verbose)
-    if stress and objects is not None:
-        raise InvalidOption("--stress: these scenes have no objects. Leave out --objects.")
+    if stress:
+        _check_fixed(options, objects)
     expected = SECONDS_PER_SCENE * options.scenes
     with shared.progress_bar(quiet or as_json, expected) as progress:
         from oaccdepth.rendering import dataset
@@ -69,3 +70,15 @@ def render(
     elif not quiet:
         there = f", {len(done.skipped)} already there" if done.skipped else ""
         shared.echo(f"{output}: {shared.plural(len(done.rendered), 'scene')} rendered{there}")
+
+
+def _check_fixed(options: RenderOptions, objects: Path | None) -> None:
+    """Refuse what would change the stress scenes; only cameras and samples may be chosen."""
+    given = [
+        flag
+        for name, (flag, _) in declarations(RenderOptions).items()
+        if getattr(options, name) != getattr(RenderOptions, name) and name not in FREE
+    ]
+    given += ["--objects"] if objects is not None else []
+    if given:
+        raise InvalidOption(f"--stress: these scenes are fixed. Leave out {', '.join(given)}.")

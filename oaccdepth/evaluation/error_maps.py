@@ -39,11 +39,9 @@ def draw_error(prediction: FloatArray, truth: FloatArray) -> Picture:
     return picture
 
 
-def draw_bad_pixels(
-    prediction: FloatArray, truth: FloatArray, threshold: float = metrics.BAD
-) -> Picture:
-    """Red where the error is greater than the threshold [px]; grey where there is no truth."""
-    bad = np.abs(metrics.signed_error(prediction, truth)) > np.float32(threshold)
+def draw_bad_pixels(prediction: FloatArray, truth: FloatArray) -> Picture:
+    """Red where the error is greater than 0.07 px; grey where there is no truth."""
+    bad = np.abs(metrics.signed_error(prediction, truth)) > np.float32(metrics.BAD)
     picture = np.where(bad[:, :, None], BAD, GOOD).astype(np.uint8)
     picture[~np.isfinite(truth)] = NOT_KNOWN
     return picture

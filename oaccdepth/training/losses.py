@@ -140,7 +140,5 @@ class PaperLoss(nn.Module):
         views, truth, valid = batch.views, batch.truth, batch.valid
         present = (views <= 1).to(views)
         error = (self.network(views.clamp(max=1), truth, present) - truth).abs()
-        weight = valid.to(truth) / valid.sum().clamp(min=1)
-        loss = (error * weight).sum()
-        bad = (error.detach() > BAD).to(truth)
-        return loss, {"l1": loss.detach(), "bad": 100 * (bad * weight).sum()}
+        loss, bad = mean_over(error, valid), mean_over((error.detach() > BAD).to(error), valid)
+        return loss, {"l1": loss.detach(), "bad": 100 * bad}

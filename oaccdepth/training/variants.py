@@ -75,7 +75,9 @@ def make_piece(
 def gather_evidence(piece: Piece, refine_views: int) -> Variant:
     """What the fast network is given of a piece."""
     centre = (piece.views.shape[0] // 2, piece.views.shape[1] // 2)
-    places = np.argwhere(piece.kept & ~is_at(piece.kept.shape, centre))
+    others = piece.kept.copy()
+    others[centre] = False
+    places = np.argwhere(others)
     steps = torch.from_numpy((np.array(centre) - places).astype(np.float32))
     pictures = piece.views[places[:, 0], places[:, 1]].transpose(0, 3, 1, 2)
     reference = piece.views[centre][MARGIN:-MARGIN, MARGIN:-MARGIN].transpose(2, 0, 1)
@@ -90,13 +92,6 @@ def gather_evidence(piece: Piece, refine_views: int) -> Variant:
     chosen = thin_out(steps, refine_views) if refine_views else torch.arange(0)
     truth, valid = torch.from_numpy(piece.truth), torch.from_numpy(piece.valid)
     return Variant(whole.only(chosen), volume, levels, truth, valid)
-
-
-def is_at(shape: tuple[int, ...], place: tuple[int, int]) -> BoolArray:
-    """True at one place only."""
-    result = np.zeros(shape, dtype=bool)
-    result[place] = True
-    return result
 
 
 def cut(

@@ -65,8 +65,8 @@ def test_limits_of_the_disparities(run, tmp_path):
     ("words", "message"),
     [
         (["--samples", "9"], "--samples 9: expected 1 to 8."),
-        (["--stress", "--objects", "x"],
-         "--stress: these scenes have no objects. Leave out --objects."),
+        (["--stress", "--size", "64x64", "--grid", "3x3", "--objects", "x"],
+         "--stress: these scenes are fixed. Leave out --size, --objects."),
         (["--objects", "nowhere"], "--objects nowhere: no such folder."),
         (["--grid", "41x41", "-q"],
          "--grid 41x41: 1681 views, at most 1000 fit the names of a scene. Use fewer cameras."),
