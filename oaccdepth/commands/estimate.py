@@ -53,7 +53,8 @@ def estimate(
     shared.print_notes(done.notes, quiet)
     if preview and not (quiet or as_json):
         show_preview(done.light_field, done.result, writing)
-    shared.print_message(f"{shared.describe(done.light_field)}; {_how_it_went(done.result)}", quiet)
+    shared.print_message(shared.describe(done.light_field), quiet)
+    shared.print_message(_how_it_went(done.result), quiet)
     if as_json:
         content = read_run(output / RUN_FILE)
         shared.print_json({"written": [str(file) for file in done.files], **content})

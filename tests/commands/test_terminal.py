@@ -14,10 +14,12 @@ from rich.console import Console
 from oaccdepth import cli
 from oaccdepth.batch import Record
 from oaccdepth.commands.batch import _Watch
-from oaccdepth.commands.shared.preview import print_pictures
+from oaccdepth.commands.shared import preview
 from oaccdepth.commands.shared.progress import Bar, Pace, in_words
+from oaccdepth.disparity import DisparityMap
 from oaccdepth.errors import InvalidCheckpoint
 from oaccdepth.files.signals import Terminated
+from oaccdepth.options import WriteOptions
 
 
 class Clock:
@@ -88,6 +90,18 @@ def test_the_bar_waits_for_what_hangs(clock):
         clock.now += 5
     clock.now += 3600
     assert 0.7 < pace.fraction < 0.75
+
+
+def test_the_bar_is_not_full_before_the_end(clock):
+    pace = Pace(clock)
+    for report in (0.0, 0.5, 0.95):
+        pace.report(report)
+        clock.now += 100
+    assert 0.95 < pace.fraction < 0.995  # 99 %, not 100 %
+    assert in_words(pace.seconds_left) != "0 s left"
+    pace.report(1.0)
+    clock.now += 1
+    assert pace.fraction == 1.0
 
 
 def test_the_time_left(clock):
@@ -193,7 +207,7 @@ def test_a_failed_scene_is_told_at_once(console, clock):
 def test_a_picture_of_half_blocks(console):
     left = np.zeros((40, 60, 3), np.uint8)
     left[:20] = 255, 0, 0
-    print_pictures([left, np.full_like(left, 7)], console, columns=30)
+    preview.print_pictures([left, np.full_like(left, 7)], console, columns=30)
     lines = console.file.getvalue().splitlines()
     assert [len(plain(line)) for line in lines] == [62] * 10
     assert "38;2;255;0;0;48;2;255;0;0" in lines[0] and "38;2;0;0;0;48;2;0;0;0" in lines[-1]
@@ -202,6 +216,26 @@ def test_a_picture_of_half_blocks(console):
 
 def stop(*arguments, **named):
     raise Terminated(signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_shown"),
+    [
+        ({}, True),
+        ({"NO_COLOR": "1"}, False),
+        ({"TERM": "dumb"}, False),
+        ({"TERM": "linux", "COLORTERM": ""}, False),
+    ],
+)
+def test_a_picture_only_where_there_are_colours(scene, monkeypatch, settings, is_shown):
+    """Without colours it would be a block of equal characters."""
+    surroundings = {"TERM": "xterm-256color", "COLORTERM": "truecolor", **settings}
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=True, width=80, _environ=surroundings)
+    monkeypatch.setattr(preview, "messages", lambda: console)
+    result = DisparityMap(scene.disparity, np.ones_like(scene.disparity))
+    preview.show_preview(scene.light_field, result, WriteOptions())
+    assert ("▀" in file.getvalue()) is is_shown
 
 
 def test_a_signal_while_the_command_line_is_read(run, monkeypatch):

@@ -26,7 +26,8 @@ MOST_COLUMNS, MOST_LINES = 40, 16  # of each picture
 def show_preview(light_field: LightField, result: DisparityMap, writing: WriteOptions) -> None:
     """Show view and disparity side by side on stderr, if that is a terminal with colours."""
     console = messages()
-    if not console.is_terminal or console.color_system in (None, "standard"):
+    has_colours = not console.no_color and console.color_system not in (None, "standard")
+    if not (console.is_terminal and has_colours):
         return
     view = as_bytes(np.broadcast_to(light_field.centre, (*light_field.resolution, 3)))
     disparity = colourise(result.disparity, writing.value_range, writing.colormap)

@@ -15,6 +15,7 @@ LEAST_STEP = 0.2  # how far the bar may run ahead of the last report, at least
 EXPECTED_SECONDS = 20.0  # how long a task is taken to be until then, if nobody knows better
 START = 0.05  # of the bar, which it may reach before the first report
 CERTAIN = 0.02  # share that must be done before the time left is worth saying
+ALMOST = 0.99  # what the bar may show before the end is reported
 EASING = 1.0  # seconds in which the bar catches up with a report that is ahead of it
 
 
@@ -55,7 +56,8 @@ class Pace:
             taken, done = self._at - self._start, self._reported - self._first
             speed = done / taken if taken else 1 / self.expected
             ahead = min(speed * since, 0.95 * self._step)
-        missing = max(0.0, min(1.0, self._reported + ahead) - self._shown)
+        most = max(ALMOST, self._reported)
+        missing = max(0.0, min(most, self._reported + ahead) - self._shown)
         self._shown += missing * min(1.0, (now - self._drawn) / EASING)
         self._drawn = now
         return self._shown
