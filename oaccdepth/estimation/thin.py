@@ -1,13 +1,18 @@
-"""A range of disparities -> the same with what thin things need: wires, bars, what a fence shows.
+"""A range of disparities -> the same with what thin and plain things need.
 
-The range is found by windows, which hold more of the surroundings than of a thin thing. Here every
-pixel counts nearly on its own, and many views make up for that: what none of the range's
-disparities explains, and one beyond it explains well, needs that one.
+The range is found by windows, which hold more of the surroundings than of a wire, a bar or what a
+fence shows. Here every pixel counts nearly on its own, and many views make up for that: what none
+of the range's disparities explains, and one beyond it explains well, needs that one.
+
+A plain thing shows by its rim alone. Of two opposite views one always agrees with what is behind
+it; the other one does not, because the thing is in front. Where nothing in the range can be in
+front, something beyond it is: there both views must agree.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import zip_longest
 
 import cv2
@@ -18,7 +23,6 @@ from oaccdepth.estimation.matching import FAR, OPPOSITE, Bytes, Matcher, Moving
 from oaccdepth.lightfield import BoolArray, FloatArray, as_grey
 from oaccdepth.options import Range
 
-SIDE = 512  # px on the longer side, at the most
 WINDOW = 3  # px
 SPACING = 0.5  # px of the farthest view, between levels
 BEYOND = 6.0  # px beyond the range that are looked at
@@ -32,29 +36,49 @@ ENOUGH = 0.001  # share of the picture that must need it
 TAIL = 0.02  # share of those on either side of the range that are not believed
 
 
+@dataclass(frozen=True)
+class Look:
+    """A way to look beyond the range."""
+
+    side: int  # px on the longer side, at the most
+    below: float  # px below the range that are looked at
+    above: float
+    of_two: np.ufunc  # which cost of two opposite views counts
+
+
+THIN = Look(512, BEYOND, BEYOND, np.minimum)  # that of the one that sees it
+IN_FRONT = Look(256, 0.0, BEYOND, np.maximum)  # what is in front of all is seen by both
+
+
 def extend(matcher: Matcher, found: Range, safety: float) -> Range:
     """The range, and what enough pixels need beyond it."""
+    for look in (THIN, IN_FRONT):
+        found = _extend(matcher, found, safety, look)
+    return found
+
+
+def _extend(matcher: Matcher, found: Range, safety: float, look: Look) -> Range:
     side = max(matcher.light_field.resolution)
-    factor = max(1.0, side / SIDE)
+    factor = max(1.0, side / look.side)
     axes = _moving(matcher, factor)
     reach = matcher.farthest(FAR * matcher.nearest)
     spacing = SPACING * factor / reach
     low, high = found
-    count = int((high - low + 2 * BEYOND) / spacing) + 1
+    count = int((high - low + look.below + look.above) / spacing) + 1
     centre = _small(matcher, _middle(matcher), factor)
     # Near the border some views do not show what the centre view shows.
     margin = math.ceil(max(abs(low), abs(high)) * reach / factor)
     if count > MOST_LEVELS or margin > MOST_MARGIN * min(centre.shape):
         return found
     inner = tuple(slice(margin, length - margin) for length in centre.shape)
-    levels = low - BEYOND + np.arange(count) * spacing
+    levels = low - look.below + np.arange(count) * spacing
     is_inside = (levels >= low - spacing) & (levels <= high + spacing)
-    inside, _ = _least(centre, axes, levels[is_inside] / factor)
+    inside, _ = _least(centre, axes, levels[is_inside] / factor, look)
     inside = inside[inner]
     needs = inside > LEAST + UNUSUAL * float(np.median(inside))
     if needs.mean() < ENOUGH:
         return found
-    outside, where = _least(centre, axes, levels[~is_inside] / factor)
+    outside, where = _least(centre, axes, levels[~is_inside] / factor, look)
     needs &= outside[inner] < BETTER * inside
     disparity = levels[~is_inside].astype(np.float32)[where[inner]]
     needs &= _has_company(disparity, needs, 2 * spacing)
@@ -106,7 +130,7 @@ def _small(matcher: Matcher, view: tuple[int, int], factor: float) -> Bytes:
 
 
 def _least(
-    centre: Bytes, axes: list[list[list[Moving]]], levels: FloatArray
+    centre: Bytes, axes: list[list[list[Moving]]], levels: FloatArray, look: Look
 ) -> tuple[FloatArray, NDArray[np.intp]]:
     """Least difference (h, w) to the views over the levels, and at which it is.
 
@@ -115,18 +139,18 @@ def _least(
     least = np.full(centre.shape, np.inf, np.float32)
     where = np.zeros(centre.shape, np.intp)
     for number, level in enumerate(levels):
-        cost = np.max([_cost(centre, pairs, float(level)) for pairs in axes], axis=0)
+        cost = np.max([_cost(centre, pairs, float(level), look) for pairs in axes], axis=0)
         where[cost < least] = number
         np.minimum(least, cost, out=least)
     return least, where
 
 
-def _cost(centre: Bytes, pairs: list[list[Moving]], level: float) -> FloatArray:
-    """Mean difference (h, w) to the views of an axis; of opposite ones to that which sees it."""
+def _cost(centre: Bytes, pairs: list[list[Moving]], level: float, look: Look) -> FloatArray:
+    """Mean difference (h, w) to the views of an axis; of opposite ones to that which counts."""
     total = np.zeros(centre.shape, np.float32)
     for pair in pairs:
         first, *others = (view.cost(centre, level, 1) for view in pair)
-        cv2.accumulate(cv2.min(first, others[0]) if others else first, total)
+        cv2.accumulate(look.of_two(first, others[0]) if others else first, total)
     return np.asarray(cv2.blur(total, (WINDOW, WINDOW)) / len(pairs), np.float32)
 
 

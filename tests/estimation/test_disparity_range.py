@@ -136,6 +136,16 @@ def test_wires_are_in_the_range(width, at, apart):
     covers_tightly(found.light_field, -1.0, at)
 
 
+@pytest.mark.parametrize(("radius", "at", "side"), [(8.0, 1.2, 9), (16.0, 0.3, 9), (16.0, 3.0, 5)])
+def test_a_plain_disc_in_front_is_in_the_range(radius, at, side):
+    """One of two opposite views always agrees with the wall behind it."""
+    texture = cloud_texture(np.random.default_rng(1), 512, 1.0)
+    plain = np.full((8, 8, 3), (0.3, 0.6, 0.4), np.float32)
+    wall, disc = Plane(-0.8), Surface(Plane(at), plain, polygon(80, 88, radius, 64))
+    scene = render([Surface(wall, texture), disc], (side, side), (160, 176))
+    covers_tightly(with_8_bits(scene.light_field), -0.8, at, 1.0)
+
+
 def test_disparities_larger_than_the_picture_make_no_sense():
     light_field = scene_between(-1.0, 1.0, size=(24, 32), grid=(3, 3)).light_field
     with pytest.raises(InvalidOption) as caught:
