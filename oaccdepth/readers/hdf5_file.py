@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import re
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from oaccdepth.errors import InvalidLightField, UnreadableFile
 from oaccdepth.files.limits import claimed_bytes
@@ -17,8 +20,18 @@ MOST_ITEMS = 10_000  # in a file; links to one group multiply: a small file can 
 # Filters by number: gzip, shuffle, checksum, lzf. Others believe any size that the file claims.
 FILTERS = {1, 2, 3, 32000}
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
+INNER_NODE = re.compile(rb"TREE\0(?=[^\0])")  # of the names in a group; the byte after is its level
 # What h5py raises on damaged files.
-DAMAGED = (OSError, RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError)
+DAMAGED = (
+    OSError,
+    RuntimeError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    MemoryError,
+    struct.error,
+)
 
 
 def is_hdf5(path: Path) -> bool:
@@ -48,10 +61,35 @@ def open_file(path: Path) -> Iterator[Any]:
         raise UnreadableFile(f"{path}: damaged or not {kind} file. Copy it again.") from error
 
 
+def _check_trees(file: BinaryIO) -> None:
+    """Refuse a tree of names that leads back to itself: HDF5 would follow it until it crashes.
+
+    Nodes of groups are "TREE", 0, level, the number of children, two neighbours, then keys and
+    children in turn; children lie one level lower (HDF5 File Format Specification, III.A.1).
+    """
+    with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        starts = (0, *(512 << power for power in range(54)))
+        base = next((at for at in starts if data[at : at + 8] == SIGNATURE), None)
+        if base is None:
+            return  # HDF5 says so itself
+        of_sizes = base + (13 if data[base + 8] < 2 else 9)
+        address_bytes, key_bytes = data[of_sizes], data[of_sizes + 1]
+        for node in INNER_NODE.finditer(data):
+            level, count = struct.unpack_from("<BH", data, node.end())
+            first = node.end() + 3 + 2 * address_bytes + key_bytes
+            for number in range(count):
+                at = first + number * (address_bytes + key_bytes)
+                child = base + int.from_bytes(data[at : at + address_bytes], "little")
+                if data[child : child + 6] != b"TREE\0" + bytes([level - 1]):
+                    raise ValueError("a tree that is none")
+
+
 def list_datasets(path: Path, file: Any) -> list[Dataset]:
     """Return the datasets at the root and in its groups (a MATLAB struct is a group)."""
     import h5py
 
+    with open_regular(path) as plain:
+        _check_trees(plain)
     found = []
     counted = itertools.count()
     for name, item in _items(path, file, counted):
@@ -97,9 +135,8 @@ def _describe(path: Path, name: str, dataset: Any) -> Dataset:
     shape = tuple(int(size) for size in dataset.shape or ())
     # A chunk is decompressed as a whole, even if the array is smaller.
     claimed = max(claimed_bytes(part, itemsize) for part in (shape, dataset.chunks or ()))
-    stored = int(dataset.id.get_storage_size())
-    if dataset.chunks and stored > path.stat().st_size:
-        raise ValueError("chunks that are larger than the file")
+    # Adding up the chunks, HDF5 would follow a tree that leads back to itself until it crashes.
+    stored = path.stat().st_size if dataset.chunks else int(dataset.id.get_storage_size())
     return Dataset(name, shape, dataset.dtype.kind in "biuf", claimed, stored)
 
 

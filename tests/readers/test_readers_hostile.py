@@ -3,7 +3,6 @@
 import io
 import os
 import resource
-import signal
 import socket
 import struct
 import warnings
@@ -11,7 +10,6 @@ import zipfile
 import zlib
 
 import cv2
-import h5py
 import lightfield_files as files
 import numpy as np
 import pytest
@@ -21,7 +19,6 @@ from trouble import run_child
 from oaccdepth import readers
 from oaccdepth.batch.job import fingerprint
 from oaccdepth.errors import OaccDepthError, UnreadableFile
-from oaccdepth.files import limits
 from oaccdepth.files.atomic import remove_leftovers
 from oaccdepth.files.limits import COMPRESSION, FREE_BYTES, MOST_BYTES, allowed
 from oaccdepth.files.regular import open_regular
@@ -29,26 +26,11 @@ from oaccdepth.lightfield import Camera, LightField
 from oaccdepth.options import ReadOptions
 from oaccdepth.readers import matlab5, png
 from oaccdepth.readers.decoding import decode, decode_jpeg
-from oaccdepth.writers.scenes import write_light_field
 
 VIEWS, TRUTH = files.render((3, 3), (12, 16))
 OURS = LightField(
     VIEWS, np.eye(3, dtype=bool), camera=Camera(1.0, 2.0, 3.0, 4.0), disparity_range=(-1.0, 1.0)
 )
-
-
-@pytest.fixture
-def soon():
-    """What waits for ever fails instead."""
-
-    def fail(*_):
-        raise AssertionError("it hangs")
-
-    previous = signal.signal(signal.SIGALRM, fail)
-    signal.setitimer(signal.ITIMER_REAL, 300)  # the machine may be busy
-    yield
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, previous)
 
 
 def make_special(kind, path):
@@ -296,12 +278,6 @@ def grown(act):
     return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
 
 
-@pytest.fixture
-def small_budget(monkeypatch):
-    """A tenth of the real one, so that the tests are quick."""
-    monkeypatch.setattr(limits, "FREE_BYTES", FREE_BYTES // 10)
-
-
 def assert_modest(path):
     def act():
         assert grown(lambda: try_everything(path)) < 120
@@ -432,18 +408,6 @@ def test_a_header_that_never_ends(small_budget, tmp_path):
 # Names that go on for ever.
 
 
-def test_hdf5_links_that_multiply(tmp_path):
-    """200 names of one group of 200 names are 40,000; a small file could name a billion."""
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file["LF"] = VIEWS
-        group = file.create_group("group")
-        for number in range(200):
-            group[f"a{number}"] = file["LF"]
-            file[f"b{number}"] = group
-    with pytest.raises(UnreadableFile, match="holds more than 10000 arrays"):
-        readers.read(tmp_path / "a.h5")
-
-
 def test_a_matlab_file_of_very_many_fields(tmp_path):
     """A compressed struct of 900 fields takes 2 kB: 20 MB took minutes."""
     matrix = element(6, struct.pack("<II", 6, 0)) + element(5, struct.pack("<ii", 1, 1))
@@ -458,96 +422,3 @@ def test_a_matlab_file_of_very_many_fields(tmp_path):
     path.write_bytes(start + 12 * variable)
     with pytest.raises(UnreadableFile, match="damaged or not a MATLAB file"):
         readers.read(path)
-
-
-@pytest.mark.parametrize("filters", [("set_deflate", "set_deflate"), ("set_scaleoffset",)])
-def test_unusual_filters_of_hdf5(tmp_path, filters):
-    """Packed three times, 236 bytes unpack to 2 GB."""
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-        made.set_chunk(VIEWS.shape)
-        for name in filters:
-            getattr(made, name)(*((9,) if name == "set_deflate" else (h5py.h5z.SO_INT, 0)))
-        space = h5py.h5s.create_simple(VIEWS.shape)
-        h5py.h5d.create(file.id, b"LF", h5py.h5t.NATIVE_UINT8, space, made)
-        file["LF"][...] = VIEWS
-    with pytest.raises(UnreadableFile) as caught:
-        readers.read(tmp_path / "a.h5")
-    assert str(caught.value) == (
-        f"{tmp_path}/a.h5: LF is compressed in a way that is not supported. "
-        "Save it again, with gzip or lzf."
-    )
-
-
-@pytest.mark.parametrize("compression", ["gzip", "lzf"])
-def test_usual_filters_of_hdf5(tmp_path, compression):
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file.create_dataset(
-            "LF", data=VIEWS, compression=compression, shuffle=True, fletcher32=True
-        )
-    assert np.array_equal(readers.read(tmp_path / "a.h5").views, VIEWS)
-
-
-@pytest.mark.parametrize("name", ["LF", "valid", "disp_lowres"])
-def test_arrays_of_our_hdf5_files_are_checked(tmp_path, name):
-    path = tmp_path / "a.h5"
-    write_light_field(OURS, path, truth=TRUTH)
-    with h5py.File(path, "a") as file:
-        del file[name]
-        shape = (3, 3, 1 << 15, 1 << 15) if name != "disp_lowres" else (1 << 15, 1 << 17)
-        file.create_dataset(name, shape, "u1", chunks=True, compression="gzip")
-    with pytest.raises(UnreadableFile, match=f"{name} claims [0-9]+ bytes and holds 0"):
-        readers.read(path)
-        readers.read_ground_truth(path)
-
-
-def test_a_small_array_in_a_huge_chunk(small_budget, tmp_path):
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        shape = (3, 3, 12, 16, 3)
-        data = file.create_dataset(
-            "LF", shape, "u1", maxshape=(None,) * 5, chunks=(3, 3, 1 << 10, 1 << 11, 3),
-            compression="gzip",
-        )  # fmt: skip
-        data[:] = VIEWS
-    with pytest.raises(UnreadableFile, match="LF claims 56623104 bytes and holds"):
-        readers.read(tmp_path / "a.h5")
-
-
-# Other files.
-
-
-def test_hdf5_links_to_other_files_are_not_followed(tmp_path, soon):
-    write_light_field(OURS, tmp_path / "other.h5")
-    os.mkfifo(tmp_path / "pipe.h5")
-    for number, name in enumerate(("other.h5", "pipe.h5", "nowhere.h5")):
-        path = tmp_path / f"{number}.h5"
-        with h5py.File(path, "w") as file:
-            file["LF"] = h5py.ExternalLink(name, "/LF")
-        with pytest.raises(UnreadableFile) as caught:
-            readers.read(path)
-        assert str(caught.value) == (
-            f"{path}: LF lies in another file ({name}), which is not opened. "
-            "Copy the array into this file."
-        )
-
-
-def test_hdf5_storage_in_other_files_is_not_read(tmp_path):
-    (tmp_path / "secret").write_bytes(bytes(VIEWS.size))
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file.create_dataset("LF", VIEWS.shape, "u1", external=[("secret", 0, VIEWS.size)])
-    with h5py.File(tmp_path / "b.h5", "w") as file:
-        layout = h5py.VirtualLayout(VIEWS.shape, "u1")
-        layout[:] = h5py.VirtualSource(tmp_path / "c.h5", "LF", VIEWS.shape)
-        file.create_virtual_dataset("LF", layout)
-    for name in ("a", "b"):
-        with pytest.raises(UnreadableFile, match="LF lies in another file"):
-            readers.read(tmp_path / f"{name}.h5")
-
-
-def test_hdf5_links_within_a_file(tmp_path):
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file["data/LF"] = VIEWS
-        file["LF"] = h5py.SoftLink("/data/LF")
-        file["gone"] = h5py.SoftLink("/nowhere")
-        file["other"] = h5py.SoftLink("/outside/LF")
-    assert np.array_equal(readers.read(tmp_path / "a.h5").views, VIEWS)

@@ -1,0 +1,168 @@
+"""HDF5 files made to crash the library, to fill the memory, or to reach other files."""
+
+import os
+import struct
+
+import h5py
+import lightfield_files as files
+import numpy as np
+import pytest
+from trouble import run_child
+
+from oaccdepth import readers
+from oaccdepth.errors import UnreadableFile
+from oaccdepth.lightfield import Camera, LightField
+from oaccdepth.writers.scenes import write_light_field
+
+VIEWS, TRUTH = files.render((3, 3), (12, 16))
+OURS = LightField(
+    VIEWS, np.eye(3, dtype=bool), camera=Camera(1.0, 2.0, 3.0, 4.0), disparity_range=(-1.0, 1.0)
+)
+
+
+def test_hdf5_links_that_multiply(tmp_path):
+    """200 names of one group of 200 names are 40,000; a small file could name a billion."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["LF"] = VIEWS
+        group = file.create_group("group")
+        for number in range(200):
+            group[f"a{number}"] = file["LF"]
+            file[f"b{number}"] = group
+    with pytest.raises(UnreadableFile, match="holds more than 10000 arrays"):
+        readers.read(tmp_path / "a.h5")
+
+
+@pytest.mark.parametrize("filters", [("set_deflate", "set_deflate"), ("set_scaleoffset",)])
+def test_unusual_filters_of_hdf5(tmp_path, filters):
+    """Packed three times, 236 bytes unpack to 2 GB."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        made.set_chunk(VIEWS.shape)
+        for name in filters:
+            getattr(made, name)(*((9,) if name == "set_deflate" else (h5py.h5z.SO_INT, 0)))
+        space = h5py.h5s.create_simple(VIEWS.shape)
+        h5py.h5d.create(file.id, b"LF", h5py.h5t.NATIVE_UINT8, space, made)
+        file["LF"][...] = VIEWS
+    with pytest.raises(UnreadableFile) as caught:
+        readers.read(tmp_path / "a.h5")
+    assert str(caught.value) == (
+        f"{tmp_path}/a.h5: LF is compressed in a way that is not supported. "
+        "Save it again, with gzip or lzf."
+    )
+
+
+@pytest.mark.parametrize("compression", ["gzip", "lzf"])
+def test_usual_filters_of_hdf5(tmp_path, compression):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset(
+            "LF", data=VIEWS, compression=compression, shuffle=True, fletcher32=True
+        )
+    assert np.array_equal(readers.read(tmp_path / "a.h5").views, VIEWS)
+
+
+@pytest.mark.parametrize("userblock", [0, 512])
+def test_a_tree_of_names_that_leads_back_to_itself(tmp_path, userblock):
+    """HDF5 follows it until it crashes; in a process of its own, to see that."""
+    path, crowded = tmp_path / "a.h5", tmp_path / "crowded.h5"
+    with h5py.File(path, "w", libver="earliest", userblock_size=userblock) as file:
+        file["LF"] = VIEWS
+    data = bytearray(path.read_bytes())
+    node = data.index(b"TREE\0\0")
+    data[node + 5] = 1  # its children are nodes
+    struct.pack_into("<Q", data, node + 8 + 3 * 8, node - userblock)  # the first one is itself
+    path.write_bytes(data)
+
+    def act():
+        with pytest.raises(UnreadableFile, match=r"a\.h5: damaged or not an HDF5 file"):
+            readers.read(path)
+
+    assert run_child(act) == 0
+    with h5py.File(crowded, "w", libver="earliest", userblock_size=userblock) as file:
+        file["LF"] = VIEWS
+        for number in range(300):
+            file[f"{number}"] = 0  # so many that the nodes have nodes themselves
+    assert b"TREE\0\1" in crowded.read_bytes()
+    assert np.array_equal(readers.read(crowded).views, VIEWS)
+
+
+def test_a_tree_of_chunks_that_leads_back_to_itself(tmp_path):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver="earliest") as file:
+        file.create_dataset("LF", data=VIEWS, chunks=(1, 1, *VIEWS.shape[2:]), compression="gzip")
+    data = bytearray(path.read_bytes())
+    node = data.index(b"TREE\1\0")
+    data[node + 5] = 1
+    key_bytes = 8 + 8 * 6
+    struct.pack_into("<Q", data, node + 8 + 2 * 8 + key_bytes, node)
+    path.write_bytes(data)
+
+    def act():
+        with pytest.raises(UnreadableFile, match=r"a\.h5: damaged or not an HDF5 file"):
+            readers.read(path)
+
+    assert run_child(act) == 0
+
+
+@pytest.mark.parametrize("name", ["LF", "valid", "disp_lowres"])
+def test_arrays_of_our_hdf5_files_are_checked(tmp_path, name):
+    path = tmp_path / "a.h5"
+    write_light_field(OURS, path, truth=TRUTH)
+    with h5py.File(path, "a") as file:
+        del file[name]
+        shape = (3, 3, 1 << 15, 1 << 15) if name != "disp_lowres" else (1 << 15, 1 << 17)
+        file.create_dataset(name, shape, "u1", chunks=True, compression="gzip")
+    with pytest.raises(UnreadableFile, match=f"{name} claims [0-9]+ bytes and holds [0-9]+"):
+        readers.read(path)
+        readers.read_ground_truth(path)
+
+
+def test_a_small_array_in_a_huge_chunk(small_budget, tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        shape = (3, 3, 12, 16, 3)
+        data = file.create_dataset(
+            "LF", shape, "u1", maxshape=(None,) * 5, chunks=(3, 3, 1 << 10, 1 << 11, 3),
+            compression="gzip",
+        )  # fmt: skip
+        data[:] = VIEWS
+    with pytest.raises(UnreadableFile, match="LF claims 56623104 bytes and holds"):
+        readers.read(tmp_path / "a.h5")
+
+
+# Other files.
+
+
+def test_hdf5_links_to_other_files_are_not_followed(tmp_path, soon):
+    write_light_field(OURS, tmp_path / "other.h5")
+    os.mkfifo(tmp_path / "pipe.h5")
+    for number, name in enumerate(("other.h5", "pipe.h5", "nowhere.h5")):
+        path = tmp_path / f"{number}.h5"
+        with h5py.File(path, "w") as file:
+            file["LF"] = h5py.ExternalLink(name, "/LF")
+        with pytest.raises(UnreadableFile) as caught:
+            readers.read(path)
+        assert str(caught.value) == (
+            f"{path}: LF lies in another file ({name}), which is not opened. "
+            "Copy the array into this file."
+        )
+
+
+def test_hdf5_storage_in_other_files_is_not_read(tmp_path):
+    (tmp_path / "secret").write_bytes(bytes(VIEWS.size))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("LF", VIEWS.shape, "u1", external=[("secret", 0, VIEWS.size)])
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        layout = h5py.VirtualLayout(VIEWS.shape, "u1")
+        layout[:] = h5py.VirtualSource(tmp_path / "c.h5", "LF", VIEWS.shape)
+        file.create_virtual_dataset("LF", layout)
+    for name in ("a", "b"):
+        with pytest.raises(UnreadableFile, match="LF lies in another file"):
+            readers.read(tmp_path / f"{name}.h5")
+
+
+def test_hdf5_links_within_a_file(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["data/LF"] = VIEWS
+        file["LF"] = h5py.SoftLink("/data/LF")
+        file["gone"] = h5py.SoftLink("/nowhere")
+        file["other"] = h5py.SoftLink("/outside/LF")
+    assert np.array_equal(readers.read(tmp_path / "a.h5").views, VIEWS)
