@@ -160,4 +160,4 @@ def test_a_texture_cut_out_of_a_tiny_one(seed):
     """An object that has a colour instead of a texture has one of 4x4 texels."""
     found = textures.crop(np.random.default_rng(seed), [np.full((4, 4, 3), 0.5, np.float32)], 16)
     assert found.shape == (16, 16, 3)
-    assert 0.4 <= found.min() and found.max() <= 0.6
+    assert found.min() >= 0.4 and found.max() <= 0.6
