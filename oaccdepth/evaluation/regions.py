@@ -44,7 +44,7 @@ class Maps:
 
 
 Metric = Callable[[FloatArray, FloatArray, BoolArray], float]
-Score = Callable[[Maps], float | None]
+Scorer = Callable[[Maps], float | None]
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ class Region:
     """A score and the masks on which it is computed."""
 
     title: str
-    score: Score  # None: something that it needs is not there
+    score: Scorer  # None: something that it needs is not there
     masks: tuple[str, ...]
     fine: bool  # meant for the high resolution
     beside: tuple[str, ...] = ()  # masks that identify the scene it is meant for
 
 
-def _joined(metric: Metric) -> Score:
+def _joined(metric: Metric) -> Scorer:
     """Score on the masks, joined."""
     return lambda maps: metric(maps.prediction, maps.truth, maps.mask)
 

@@ -22,7 +22,7 @@ from oaccdepth.writers.scenes import MOST_VIEWS, write_light_field
 
 OBJECTS_PER_SCENE = 8
 
-Builder = Callable[[], tuple[Scene, scenes.Finish]]
+Build = Callable[[], tuple[Scene, scenes.Finish]]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def render_stress(folder: Path, options: RenderOptions, progress: ReportProgress
 
 def _render_all(
     folder: Path,
-    builders: Mapping[str, Builder],
+    builders: Mapping[str, Build],
     options: RenderOptions,
     progress: ReportProgress,
 ) -> Done:
@@ -83,7 +83,7 @@ def _render_all(
     return done
 
 
-def _render(build: Builder, path: Path, options: RenderOptions, progress: ReportProgress) -> None:
+def _render(build: Build, path: Path, options: RenderOptions, progress: ReportProgress) -> None:
     scene, finish = build()
     places = camera_places(options.grid)
     rendered = scenes.render(scene, finish, places, samples=options.samples, progress=progress)

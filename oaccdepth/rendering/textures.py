@@ -157,7 +157,7 @@ def crop(rng: np.random.Generator, pictures: list[FloatArray], texels: int) -> F
     best, liveliest = pictures[0], -1.0
     for _ in range(6):
         picture = pictures[int(rng.integers(len(pictures)))]
-        side = int(min(picture.shape[:2]) * rng.uniform(0.2, 0.6))
+        side = max(1, int(min(picture.shape[:2]) * rng.uniform(0.2, 0.6)))
         top, left = (int(rng.integers(0, length - side + 1)) for length in picture.shape[:2])
         part = picture[top : top + side, left : left + side]
         blank = float((part.max(axis=2) < 0.02).mean())  # between the islands of an atlas

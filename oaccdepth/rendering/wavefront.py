@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -9,12 +10,15 @@ from pathlib import Path
 import numpy as np
 
 from oaccdepth.errors import UnreadableFile
-from oaccdepth.files.fields import as_number
+from oaccdepth.files.fields import BadField, as_number
 from oaccdepth.files.regular import is_regular, read_small
 from oaccdepth.lightfield import FloatArray
 from oaccdepth.rendering.meshes import IntArray
 
 MOST_BYTES = 1 << 29  # of a file; a million triangles are a fifth of it
+
+# What may stand before the name of a texture: `-s 1 1 1 -clamp on`. Where it lies is not changed.
+MAP_OPTIONS = re.compile(r"^\s*map_Kd\s+(-[a-z]+\s+((on|off|[-+.\d]+)\s+)*)*")
 
 Corner = tuple[int, int]  # number of a point, number of a texture place; from 0
 Group = list[tuple[Corner, Corner, Corner]]
@@ -65,10 +69,7 @@ def read_obj(path: Path) -> list[Part]:
                         libraries.add(name)
                         paints |= _read_mtl(path.parent / name)  # only from beside the mesh
         except (ValueError, IndexError) as error:
-            raise UnreadableFile(
-                f"{path}: line {number} cannot be understood: {line.strip()[:60]!r}. "
-                "Export the mesh again."
-            ) from error
+            raise _not_understood(path, number, line) from error
     return [
         _part(path, points, places, corners, paints.get(name, Paint()))
         for name, corners in groups.items()
@@ -83,6 +84,12 @@ def _lines(path: Path) -> list[str]:
             "Simplify the mesh, or take it out of the folder."
         )
     return read_small(path, MOST_BYTES).decode("utf-8", errors="replace").splitlines()
+
+
+def _not_understood(path: Path, number: int, line: str) -> UnreadableFile:
+    return UnreadableFile(
+        f"{path}: line {number} cannot be understood: {line.strip()[:60]!r}. Export the mesh again."
+    )
 
 
 def _add_face(words: list[str], points: int, places: int, group: Group) -> None:
@@ -131,15 +138,18 @@ def _read_mtl(path: Path) -> dict[str, Paint]:
         return {}
     result: dict[str, Paint] = {}
     name, colour = "", Paint.colour
-    for line in _lines(path):
+    for number, line in enumerate(_lines(path), start=1):
         words = line.split()
-        match words[:1]:
-            case ["newmtl"]:
-                name, colour = " ".join(words[1:]), Paint.colour
-                result[name] = Paint()
-            case ["Kd"] if len(words) >= 4:
-                colour = as_number(words[1]), as_number(words[2]), as_number(words[3])
-                result[name] = Paint(colour, result.get(name, Paint()).texture)
-            case ["map_Kd"] if len(words) >= 2:
-                result[name] = Paint(colour, line.split(maxsplit=1)[1].strip())
+        try:
+            match words[:1]:
+                case ["newmtl"]:
+                    name, colour = " ".join(words[1:]), Paint.colour
+                    result[name] = Paint()
+                case ["Kd"] if len(words) >= 4:
+                    colour = as_number(words[1]), as_number(words[2]), as_number(words[3])
+                    result[name] = Paint(colour, result.get(name, Paint()).texture)
+                case ["map_Kd"] if len(words) >= 2:
+                    result[name] = Paint(colour, MAP_OPTIONS.sub("", line).strip())
+        except BadField as error:
+            raise _not_understood(path, number, line) from error
     return result

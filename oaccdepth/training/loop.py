@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 
 Batch = GreyBatch | PatchBatch | PreparedBatch
 PARTS = ("first", "refinement")  # of the fast network, to be trained alone
-ReportProgress = Callable[[dict[str, float]], None]
+ReportStep = Callable[[dict[str, float]], None]
 
 
 @dataclass
@@ -185,7 +185,7 @@ def train(
     validation: Path | None = None,
     device: str = "auto",
     resume: bool = False,
-    report: ReportProgress | None = None,
+    report: ReportStep | None = None,
 ) -> Progress:
     """Train on every scene with ground truth below `data`; leave weights in the folder `run`.
 

@@ -99,6 +99,13 @@ def test_packed_meshes(tmp_path):
     assert mesh.material.texture.picture[0, 0, 0] == pytest.approx(200 / 255, abs=0.01)
 
 
+@pytest.mark.parametrize("options", ["-s 1 1 1", "-clamp on -o 0.5 0 0", "-bm 1.0 -blendu off"])
+def test_options_before_the_name_of_a_texture(tmp_path, options):
+    material = MATERIAL.replace("paint.png", f"{options} paint.png")
+    (mesh,) = read_object(write_square(tmp_path, material=material))
+    assert mesh.material.texture.picture.shape == (8, 8, 3)
+
+
 def test_a_large_texture_is_scaled_down(tmp_path, monkeypatch):
     monkeypatch.setattr(objects, "MOST_TEXELS", 4)
     (mesh,) = read_object(write_square(tmp_path))
@@ -169,7 +176,8 @@ def test_numbers_that_compiled_loops_cannot_take(tmp_path, number, line):
 def test_a_colour_that_is_none(tmp_path):
     path = write_square(tmp_path, material="newmtl paint\nKd nan 0 0\n")
     assert says(path) == (
-        f"{path}: line 2 cannot be understood: 'mtllib square.mtl'. Export the mesh again."
+        f"{path.with_suffix('.mtl')}: line 2 cannot be understood: 'Kd nan 0 0'. "
+        "Export the mesh again."
     )
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from oaccdepth.errors import InvalidOption
-from oaccdepth.rendering import scenes, stress
+from oaccdepth.rendering import scenes, stress, textures
 from oaccdepth.rendering.rig import Rig, camera_places
 from oaccdepth.rendering.still_life import demo_rig
 
@@ -153,3 +153,11 @@ def test_the_demo_has_near_and_far_and_hidden_points(demo):
     assert demo.disparity.min() < -1 and demo.disparity.max() > 1.5
     assert demo.visibility is not None and 0.8 < demo.visibility.mean() < 0.995
     assert demo.light_field.camera == demo_rig((192, 256)).camera()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_texture_cut_out_of_a_tiny_one(seed):
+    """An object that has a colour instead of a texture has one of 4x4 texels."""
+    found = textures.crop(np.random.default_rng(seed), [np.full((4, 4, 3), 0.5, np.float32)], 16)
+    assert found.shape == (16, 16, 3)
+    assert found.min() >= 0.4 and found.max() <= 0.6
