@@ -23,7 +23,7 @@ from oaccdepth.estimation.device import (
 )
 from oaccdepth.estimation.disparity_range import Coverage, choose_coverage
 from oaccdepth.estimation.exposure import normalise_exposure
-from oaccdepth.estimation.found import Found, FoundPass
+from oaccdepth.estimation.found import Found, FoundPass, fill_absent
 from oaccdepth.estimation.merging import merge_sweeps
 from oaccdepth.estimation.sweeps import GreyViews, plan_shears, sweep_paper
 from oaccdepth.estimation.weights import LoadedWeights, load_network
@@ -122,6 +122,7 @@ def estimate(
         found, notes = with_less_memory(
             lambda tile: run(task, tile, clock, progress or ignore), task
         )
+        fill_absent(found, light_field)
     notes += [remark] if remark else []
     clock.seconds["total"] = time.perf_counter() - started
     made_with = describe(task, clock, notes)

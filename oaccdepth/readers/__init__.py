@@ -105,6 +105,8 @@ def choose_reader(path: Path, options: ReadOptions = ReadOptions()) -> ModuleTyp
     for module in READERS:
         if module.detect(path):
             return module
+    if options.views is not None and path.is_dir() and view_names(list_files(path)):
+        return view_folder  # fewer pictures than we take for views without being told
     raise _unknown(path)
 
 

@@ -170,7 +170,8 @@ def _by_pairs(names: Sequence[str], options: ReadOptions) -> Naming | None:
             groups[like][int(match["row"]), int(match["column"])] = name
     for key, places in sorted(groups.items(), key=lambda item: -len(item[1])):
         is_line = options.views is None and _is_line(places)
-        if len(places) >= FEWEST_FILES and (is_line or _is_grid(places)):
+        is_told = options.views == (_size(places, 0), _size(places, 1))
+        if (is_told or len(places) >= FEWEST_FILES) and (is_line or _is_grid(places)):
             reason = f"names give row and column ({places[min(places)]})"
             return _with_preset(_naming(places, reason, "unknown"), key[0])
     return None

@@ -117,8 +117,8 @@ def no_grid(path: Path, options: ReadOptions) -> InvalidLightField:
             f"{path}: {len(pictures)} pictures, such as {pictures[0]}, do not fill a grid of "
             f"{rows} x {columns}. Correct --views, or describe the names with --pattern REGEX."
         )
+    count = "1 picture" if len(pictures) == 1 else f"{len(pictures)} pictures"
     return InvalidLightField(
-        f"{path}: the grid cannot be inferred from {len(pictures)} pictures, "
-        f"such as {pictures[0]}. Pass --views UxV if they are numbered, "
-        "or describe their names with --pattern REGEX."
+        f"{path}: the grid cannot be inferred from {count}, such as {pictures[0]}. "
+        "Pass --views UxV if they are numbered, or describe their names with --pattern REGEX."
     )

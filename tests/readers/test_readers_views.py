@@ -146,6 +146,23 @@ def test_names_of_one_row_are_believed(tmp_path, name, row, columns, shape):
     assert np.array_equal(found.views.reshape(views.shape), views)
 
 
+@pytest.mark.parametrize(
+    ("names", "shape"),
+    [
+        (["view_00_04.png", "view_00_05.png", "view_00_06.png"], (1, 3)),
+        (["shot1.png", "shot2.png", "shot3.png", "shot4.png", "shot5.png"], (5, 1)),
+        (["v_1_1.png", "v_1_2.png", "v_2_1.png", "v_2_2.png"], (2, 2)),
+    ],
+)
+def test_a_few_views_are_read_if_the_user_says_how_many(tmp_path, names, shape):
+    views = np.random.default_rng(0).integers(0, 255, (len(names), 20, 24, 3), dtype=np.uint8)
+    for view, name in zip(views, names, strict=True):
+        files.write_picture(tmp_path / name, view)
+    found = readers.read(tmp_path, ReadOptions(views=shape, check_orientation=False))
+    assert found.grid == shape
+    assert np.array_equal(found.views.reshape(views.shape), views)
+
+
 def test_pictures_with_a_number_of_their_own_are_counted(tmp_path):
     views = np.zeros((1, 9, 20, 24, 3), dtype=np.uint8)
     files.numbered(tmp_path / "counted", views, "IMG_0001_{:03d}.png")
