@@ -69,14 +69,16 @@ def surfaces(disparity: Tensor, views: Views) -> Tensor:
 
 
 @torch.no_grad()
-def settle_edges(disparity: Tensor, views: Views) -> Tensor:
+def settle_edges(disparity: Tensor, reference: Tensor) -> Tensor:
     """A map (h, w) [px] whose pixels on edges have one of the two surfaces that meet there.
 
     Of two even surfaces that differ in colour, the colour of a pixel between them says more exactly
     than any match which of them it is. Elsewhere it is the one that its own answer is nearer to:
-    there is nothing between two surfaces.
+    there is nothing between two surfaces. The reference view (c, h, w) says it all; the others,
+    which take most of the time, are not asked.
     """
-    far, near, _, light, _, _, contrast, *unsure, weight = surfaces(disparity, views)
+    alone = Views(reference.new_empty(0, *reference.shape), reference, reference.new_empty(0, 2))
+    far, near, _, light, _, _, contrast, *unsure, weight = surfaces(disparity, alone)
     gap, within = near - far, local_range(disparity)
     clear = (contrast > CLEAR_CONTRAST) & (weight > CLEAR_WEIGHT)
     clear &= torch.stack(unsure).amax(0) < CLEAR

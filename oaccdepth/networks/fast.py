@@ -192,7 +192,7 @@ class FastNet(nn.Module):
         disparity, information = fit(asked, answer.disparity[0], times)
         far = reach(asked, disparity, information)[None] if times > 1 else None
         if times > 1:
-            disparity = settle_edges(disparity, views)
+            disparity = settle_edges(disparity, views.reference)
         information = information[None]
         return replace(answer, disparity=disparity[None], information=information, reach=far)
 
