@@ -80,7 +80,8 @@ def draw(rendered: RenderedScene, path: Path) -> None:
     panels += [np.where(framed[0, 0], (1 - residual[0, 0]) ** q, 0.5) for q in (2, 8, 32)]
     grey = [np.repeat((255 * panel).astype(np.uint8)[..., None], 3, axis=-1) for panel in panels]
     reference = (255 * rendered.light_field.centre).round().astype(np.uint8)
-    Image.fromarray(np.hstack([reference, *grey])).quantize(64).save(path, optimize=True)
+    whole = Image.fromarray(np.hstack([reference, *grey]))
+    whole.quantize(256, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)  # a small file
 
 
 def main() -> None:
