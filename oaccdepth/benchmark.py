@@ -19,7 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from oaccdepth.batch.memory import PeakMemory
 from oaccdepth.errors import InvalidOption
 from oaccdepth.estimation.blocks import plan_levels
-from oaccdepth.estimation.clock import synchronize
+from oaccdepth.estimation.device import synchronize
 from oaccdepth.estimation.inference import LoadedWeights, choose_device, estimate
 from oaccdepth.lightfield import LightField
 from oaccdepth.networks import checkpoint

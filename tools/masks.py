@@ -13,12 +13,12 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+from PIL import Image
 
 from oaccdepth.lightfield import as_grey
 from oaccdepth.rendering import scenes, still_life, stress
 from oaccdepth.rendering.rig import camera_places
 from oaccdepth.rendering.scenes import RenderedScene
-from oaccdepth.writers.pictures import write_png
 
 POWERS = (1, 2, 4, 8, 16, 32)
 SIZE = (256, 256)
@@ -80,7 +80,8 @@ def draw(rendered: RenderedScene, path: Path) -> None:
     panels += [np.where(framed[0, 0], (1 - residual[0, 0]) ** q, 0.5) for q in (2, 8, 32)]
     grey = [np.repeat((255 * panel).astype(np.uint8)[..., None], 3, axis=-1) for panel in panels]
     reference = (255 * rendered.light_field.centre).round().astype(np.uint8)
-    write_png(path, np.hstack([reference, *grey]))
+    whole = Image.fromarray(np.hstack([reference, *grey]))
+    whole.quantize(256, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)  # a small file
 
 
 def main() -> None:

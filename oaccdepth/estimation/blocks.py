@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from oaccdepth.estimation.clock import Clock
+from oaccdepth.estimation.device import Clock
 from oaccdepth.estimation.found import Found, FoundPass
 from oaccdepth.estimation.tiles import Region, Tile, overlap, plan_tiles, put
 from oaccdepth.evidence import plain

@@ -1,6 +1,11 @@
-"""Devices to compute on: which one, and what it can do."""
+"""Devices to compute on: which one, what it can do, and how long it takes."""
 
 from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import torch
 
@@ -34,3 +39,35 @@ def choose_device(name: str) -> torch.device:
 def half_is_quick() -> bool:
     """Whether this CPU multiplies numbers of 16 bits faster than those of 32."""
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+
+
+@dataclass
+class Clock:
+    """Seconds per stage; every reading waits for the device."""
+
+    device: torch.device
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Add the time until the block's work is really done."""
+        start = time.perf_counter()
+        yield
+        synchronize(self.device)
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until the device has done all it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()
+
+
+def empty_cache(device: torch.device) -> None:
+    """Give back what the device's allocator holds in reserve."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    elif device.type == "mps":
+        torch.mps.empty_cache()

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, replace
 
 from oaccdepth.estimation.blocks import cut_blocks
-from oaccdepth.estimation.clock import Clock
+from oaccdepth.estimation.device import Clock
 from oaccdepth.estimation.disparity_range import Coverage
 from oaccdepth.estimation.inference import Task, check_size, cover, per_step, run
 from oaccdepth.estimation.sweeps import PAPER_MARGIN

@@ -15,12 +15,7 @@ from torch import Tensor
 from oaccdepth.disparity import DisparityMap, Pass, Provenance
 from oaccdepth.errors import DeviceUnavailable, InvalidLightField, InvalidOption, is_out_of_memory
 from oaccdepth.estimation.blocks import Wanted, plan_levels, run_blocks
-from oaccdepth.estimation.clock import Clock, empty_cache
-from oaccdepth.estimation.device import (
-    DTYPES,
-    choose_device,
-    half_is_quick,
-)
+from oaccdepth.estimation.device import DTYPES, Clock, choose_device, empty_cache, half_is_quick
 from oaccdepth.estimation.disparity_range import Coverage, choose_coverage
 from oaccdepth.estimation.exposure import normalise_exposure
 from oaccdepth.estimation.found import Found, FoundPass, fill_absent

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from oaccdepth.estimation.clock import Clock
+from oaccdepth.estimation.device import Clock
 from oaccdepth.estimation.found import Found, FoundPass
 from oaccdepth.estimation.tiles import Region, overlap, plan_tiles, put
 from oaccdepth.lightfield import LightField, as_grey

@@ -211,7 +211,8 @@ def train(
                 break
             alone = trainer.share_done() < options.first_pass_share
             with torch.autocast(torch_device.type, torch.bfloat16, enabled=half_is_quick()):
-                loss, parts = module(batch.to(torch_device), 1 if alone else passes_of(options))
+                moved = on_device(batch, torch_device)
+                loss, parts = module(moved, 1 if alone else passes_of(options))
             parts["gradient"] = trainer.update(loss)
             trainer.progress.step += 1
             trainer.progress.seconds = agree(earlier + time.monotonic() - started, world)
@@ -347,6 +348,15 @@ def batches(patches: Dataset[Batch], options: TrainOptions, step: int) -> Iterat
         multiprocessing_context="fork" if options.workers and hasattr(os, "fork") else None,
     )
     return iter(loader)
+
+
+def on_device(batch: Batch, device: torch.device) -> Batch:
+    """The same batch on a device."""
+    fields: dict[str, Any] = {
+        name: [one.to(device) for one in value] if isinstance(value, list) else value.to(device)
+        for name, value in vars(batch).items()
+    }
+    return replace(batch, **fields)
 
 
 def follow(trainer: Trainer, parts: dict[str, Any], world: int) -> dict[str, float]:

@@ -44,16 +44,6 @@ class PatchBatch:
     valid: Tensor  # (b, h, w) bool
     views: list[Views]  # of each patch, for the later passes
 
-    def to(self, device: torch.device) -> PatchBatch:
-        """The same on a device."""
-        return PatchBatch(
-            self.volume.to(device),
-            self.levels.to(device),
-            self.truth.to(device),
-            self.valid.to(device),
-            [views.to(device) for views in self.views],
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class GreyBatch:
@@ -62,10 +52,6 @@ class GreyBatch:
     views: Tensor  # (b, u, v, h, w) in [0, 1], or ABSENT
     truth: Tensor  # (b, h, w) [px]
     valid: Tensor  # (b, h, w) bool
-
-    def to(self, device: torch.device) -> GreyBatch:
-        """The same on a device."""
-        return GreyBatch(*(maps.to(device) for maps in vars(self).values()))
 
 
 class Pool(Dataset[Any], Generic[Held]):

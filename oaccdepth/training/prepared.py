@@ -28,10 +28,6 @@ class PreparedBatch:
     truth: Tensor  # (b, h, w) [px]
     valid: Tensor  # (b, h, w) bool
 
-    def to(self, device: torch.device) -> PreparedBatch:
-        """The same on a device."""
-        return PreparedBatch(*(maps.to(device) for maps in vars(self).values()))
-
 
 class PreparedBatches(Pool[PreparedBatch]):
     """Patches of what the refinement is given.

@@ -13,6 +13,7 @@ from oaccdepth.errors import InvalidOption
 from oaccdepth.evidence.views import ABSENT
 from oaccdepth.networks.paper import occlusion_mask
 from oaccdepth.options import TrainOptions
+from oaccdepth.training.loop import on_device
 from oaccdepth.training.pieces import (
     FEWEST_PAIRS,
     LIFE,
@@ -64,7 +65,7 @@ def test_batches_are_complete(scenes):
     assert batch.levels.shape == (2, 2 * pairs)
     assert batch.truth.shape == batch.valid.shape == (2, 24, 24)
     assert [views.size for views in batch.views] == [(24, 24)] * 2
-    assert same(batch.to(torch.device("cpu")), batch)
+    assert same(on_device(batch, torch.device("cpu")), batch)
 
 
 def test_every_variant_lives_for_a_while(scenes):

@@ -86,7 +86,8 @@ def test_every_cut_and_turned_piece_is_consistent(slanted):
     [(1.0, {(104, 120)}), (0.0, {(48, 56), (32, 40)}), (0.5, {(104, 120), (48, 56), (32, 40)})],
 )
 def test_the_share_of_pieces_that_are_not_sub_sampled(slanted, full_size, expected):
-    pieces = [cut(slanted, np.random.default_rng(seed), 24, full_size) for seed in range(40)]
+    centre = replace(slanted, views=slanted.views[4:5, 4:5])
+    pieces = [cut(centre, np.random.default_rng(seed), 24, full_size) for seed in range(40)]
     assert {truth.shape for _, truth, _ in pieces} == expected
 
 
