@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from oaccdepth import evidence
 from oaccdepth.estimation.device import Clock
 from oaccdepth.estimation.found import Found, FoundPass
 from oaccdepth.estimation.tiles import Region, Tile, overlap, plan_tiles, put
@@ -28,13 +29,14 @@ from oaccdepth.progress import ReportProgress, share
 
 BLOCK_VOTES = 34 * 600 * 600  # levels times pixels of a block, at the most: about a gigabyte
 MEASURED_VIEWS = 8  # to measure the noise on
+VIEWS_AT_ONCE = 8  # when masks are made: more take memory, fewer time
 USUAL_WIDTH = 3.0  # px of levels that the first pass can do with
 LEVEL_MARGIN = 1.0  # px beyond a narrower range that it looks at, at the most
 LEAST_MARGIN = 0.25  # and beyond any
 BLOCK_MARGIN = 96  # px around what is kept of a block: beyond, paths hardly matter
 
 # Their time over that of a refinement, measured on two cores: 9x9 views of 512x512 px.
-FIRST_PASS, MASKS = 1.4, 0.4
+FIRST_PASS, MASKS = 1.4, 0.12
 CUTTING = 0.05  # share of cutting the views out
 
 
@@ -222,9 +224,10 @@ class Keeper:
         others = [k for k in range(len(masks)) if k != own and k not in missing]
         some = views.only(thin_out(views.steps, MEASURED_VIEWS))
         tolerance = plain.noise_of(some, answer.disparity[0])
-        for index, k in enumerate(others):
-            one = views.only(torch.tensor([index]))
-            masks[k] = plain.masks_at(one, answer.disparity[0], squarings, tolerance)[0]
+        for chosen in torch.arange(len(others)).split(VIEWS_AT_ONCE):
+            difference = evidence.differences(views.only(chosen), answer.disparity[0])
+            channels, places = len(views.reference), [others[index] for index in chosen]
+            masks[places] = plain.masks_of(difference, channels, squarings, tolerance).cpu()
         masks[own] = (views.reference[0] <= 1).float()
         known = self.found.passes[number]
         flat = None if known.masks is None else known.masks.flatten(0, 1)

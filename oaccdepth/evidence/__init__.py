@@ -83,6 +83,28 @@ def look(
     return out.permute(2, 0, 1)
 
 
+def differences(views: Views, disparity: Tensor) -> Tensor:
+    """Summed colour difference (k, h, w) of each view's sample at a disparity (h, w) [px]."""
+    if disparity.device.type != "cpu":
+        return plain.differences(views, disparity)
+    from oaccdepth.evidence import kernels
+
+    h, w = views.size
+    out = torch.empty(len(views.pictures), h, w)
+    run_by_rows(
+        kernels.differences,
+        h,
+        views.pictures.flatten(2).numpy(),
+        views.pictures.shape[-1],
+        views.compared.numpy(),
+        views.steps.numpy(),
+        views.margin,
+        disparity.contiguous().numpy(),
+        out.numpy(),
+    )
+    return out
+
+
 def plain_sweep(views: Views, levels: Tensor, volume: Tensor) -> Tensor:
     """Fill in the votes (l/2, h, w, 24); the costs to aggregate (3, h, w, l) uint8."""
     votes, costs = plain.sweep(views, levels, GAINS)

@@ -304,6 +304,15 @@ def _differences_at(picture, width, reference, y, su, sv, margin, disparity, r):
 
 
 @compiled
+def differences(start, stop, pictures, width, reference, steps, margin, base, out):  # type: ignore[no-untyped-def]
+    """Summed colour difference of all views (k, h, w) at a disparity (h, w)."""
+    for y in range(start, stop):
+        for k in range(len(pictures)):
+            su, sv = steps[k, 0], steps[k, 1]
+            _differences_at(pictures[k], width, reference, y, su, sv, margin, base[y], out[k, y])
+
+
+@compiled
 def _masks(pictures, width, reference, y, steps, margin, base, squarings, mask, share):  # type: ignore[no-untyped-def]
     """Masks (k, w) of one row at its disparity, Eq. 8, and their mean over the samples there.
 

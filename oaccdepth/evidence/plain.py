@@ -129,15 +129,14 @@ def as_bytes(votes: Tensor) -> Tensor:
     return (votes * 255 + 0.5).to(torch.uint8)
 
 
-def masks_at(
-    views: Views, disparity: Tensor, squarings: int, tolerance: Tensor | float = 0.0
+def masks_of(
+    difference: Tensor, channels: int, squarings: int, tolerance: Tensor | float = 0.0
 ) -> Tensor:
     """How far each view sees what the reference sees (k, h, w), by Eq. 8; 0 where nothing is.
 
     All ones if squarings is negative. A mean colour difference up to the tolerance is none.
     """
-    difference = differences(views, disparity)
-    mask = 1 - (difference / len(views.reference) - tolerance).clamp(0, 1)
+    mask = 1 - (difference / channels - tolerance).clamp(0, 1)
     for _ in range(squarings):
         mask = mask.square()
     if squarings < 0:
@@ -152,8 +151,9 @@ def look(
 
     The last channel is the mean mask.
     """
-    there = (differences(views, base) < PRESENT).sum(0)
-    mask = masks_at(views, base, squarings)
+    difference = differences(views, base)
+    there = (difference < PRESENT).sum(0)
+    mask = masks_of(difference, len(views.reference), squarings)
     channels: list[Tensor] = []
     for candidate in candidates:
         difference = differences(views, candidate)

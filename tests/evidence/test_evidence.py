@@ -122,6 +122,21 @@ def test_a_closer_look(views, squarings, q):
             assert found == pytest.approx(expected, abs=1e-3)
 
 
+def test_differences(views):
+    """What masks are made of: fused, plain, and literally."""
+    rng = np.random.default_rng(3)
+    disparity = torch.from_numpy(rng.uniform(-2, 2, SIZE).astype(np.float32))
+    fused = evidence.differences(views, disparity)
+    plainly = plain.differences(views, disparity)
+    torch.testing.assert_close(
+        fused.clamp(max=plain.PRESENT), plainly.clamp(max=plain.PRESENT), atol=4e-3, rtol=0
+    )
+    masks = plain.masks_of(fused, len(views.reference), 3)
+    for y, x in pixels():
+        expected, _ = reference.masks_at(*arrays(views), y, x, float(disparity[y, x]), 8)
+        assert masks[:, y, x].tolist() == pytest.approx(expected, abs=0.02)
+
+
 def test_votes_of_what_matches_are_none():
     """At the true disparity of a plane nothing speaks against it, at any other something does."""
     picture = torch.rand(1, 20, 40, generator=torch.Generator().manual_seed(0))
