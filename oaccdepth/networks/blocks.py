@@ -99,6 +99,18 @@ def plus(new: Tensor, x: Tensor) -> Tensor:
     return new + x if torch.is_grad_enabled() else new.add_(x)
 
 
+def join(maps: list[Tensor]) -> Tensor:
+    """Maps (b, c, h, w) side by side, channels last, in the type that layers compute in here.
+
+    Joined in 32 bits and converted afterwards, they take five times as long.
+    """
+    device = maps[0].device.type
+    dtype = maps[0].dtype
+    if torch.is_autocast_enabled(device):
+        dtype = torch.get_autocast_dtype(device)
+    return torch.cat([x.to(dtype, memory_format=torch.channels_last) for x in maps], 1)
+
+
 def enlarge(x: Tensor) -> Tensor:
     """Twice the resolution, bilinear."""
     return F.interpolate(x, scale_factor=2.0, mode="bilinear", align_corners=False)

@@ -22,7 +22,7 @@ from oaccdepth.evidence.fit import fewer, fit
 from oaccdepth.evidence.reach import reach
 from oaccdepth.evidence.surfaces import FIELDS, present, settle_edges, surfaces
 from oaccdepth.evidence.views import Views, thin_out
-from oaccdepth.networks.blocks import Hourglass, UNet, by_level, plus
+from oaccdepth.networks.blocks import Hourglass, UNet, by_level, join, plus
 from oaccdepth.networks.paper import LEAK
 
 ALIGNMENT = 8  # the hourglass halves the picture three times
@@ -267,9 +267,9 @@ class Refinement(nn.Module):
     def forward(self, seen: Tensor, known: Tensor, candidates: Tensor) -> tuple[Tensor, ...]:
         """Evidence, what is known, and the candidates (b, n, h, w), to the fields of an Answer."""
         count = OFFSETS + EXTRA
-        parts = [part.contiguous(memory_format=torch.channels_last) for part in (seen, known)]
-        found = self.net(torch.cat(parts, 1))
-        votes = seen[:, :-1].reshape(len(seen), count, evidence.MEANS, *seen.shape[2:]).mean(2)
+        found = self.net(join([seen, known]))
+        by_place = seen[:, :-1].movedim(1, -1).unflatten(-1, (count, evidence.MEANS))
+        votes = by_place.mean(-1).movedim(-1, 1)
         prior = F.avg_pool2d(votes, 3, 1, 1, count_include_pad=False)
         logits = found[:, :count].float() - self.beta * prior
         disparity, spread = decide(logits, candidates)
