@@ -73,6 +73,8 @@ def find_jobs(root: Path, output: Path, options: BatchOptions = BatchOptions()) 
         if _is_wanted(name, options)
     ]
     if not jobs:
+        for path, reason in () if sources else find_unread(root, output):
+            logger.warning("not read: %s: %s", path, reason)
         raise UnreadableFile(
             f"{root}: no light field to process ({len(sources)} found). "
             "`oaccdepth formats` lists what is recognised; check --include and --exclude."

@@ -13,7 +13,7 @@ from pathlib import PurePath
 from oaccdepth.errors import InvalidOption
 from oaccdepth.options import ReadOptions
 from oaccdepth.readers.decoding import is_picture
-from oaccdepth.readers.grid import AS_STORED, LARGEST_GRID, Arrangement, Position
+from oaccdepth.readers.grid import AS_STORED, FEWEST_VIEWS, LARGEST_GRID, Arrangement, Position
 
 # Pictures that lie beside views: ground truth, our own results, and what other programs add.
 NOT_A_VIEW = re.compile(
@@ -162,18 +162,34 @@ def _by_warp_index(names: Sequence[str]) -> Naming | None:
 
 def _by_pairs(names: Sequence[str], options: ReadOptions) -> Naming | None:
     """Two numbers at the end of the name: row and column."""
+    for prefix, places in _pairs(names):
+        is_line = options.views is None and _is_line(places)
+        is_told = options.views == (_size(places, 0), _size(places, 1))
+        if (is_told or len(places) >= FEWEST_FILES) and (is_line or _is_grid(places)):
+            reason = f"names give row and column ({places[min(places)]})"
+            return _with_preset(_naming(places, reason, "unknown"), prefix)
+    return None
+
+
+def _pairs(names: Sequence[str]) -> list[tuple[str, dict[Position, str]]]:
+    """Prefix and places of names that end with two numbers and are alike, the most first."""
     groups: dict[tuple[str, ...], dict[Position, str]] = defaultdict(dict)
     for name in names:
         if match := PAIR.fullmatch(_stem(name)):
             ending = PurePath(name).suffix.lower()
             like = (match["prefix"], match["middle"], match["suffix"], ending)
             groups[like][int(match["row"]), int(match["column"])] = name
-    for key, places in sorted(groups.items(), key=lambda item: -len(item[1])):
-        is_line = options.views is None and _is_line(places)
-        is_told = options.views == (_size(places, 0), _size(places, 1))
-        if (is_told or len(places) >= FEWEST_FILES) and (is_line or _is_grid(places)):
-            reason = f"names give row and column ({places[min(places)]})"
-            return _with_preset(_naming(places, reason, "unknown"), key[0])
+    by_size = sorted(groups.items(), key=lambda item: -len(item[1]))
+    return [(key[0], places) for key, places in by_size]
+
+
+def few_views(names: Sequence[str]) -> tuple[int, int] | None:
+    """Grid of so few views that we do not take them for views: their names give all its places."""
+    for _, places in _pairs(view_names(names)):
+        is_full = _is_full_grid(places, len(places))
+        if FEWEST_VIEWS <= len(places) < FEWEST_FILES and is_full:
+            may_be = _is_line(places) or _is_grid(places)
+            return (_size(places, 0), _size(places, 1)) if may_be else None
     return None
 
 

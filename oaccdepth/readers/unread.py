@@ -12,12 +12,12 @@ from oaccdepth.files.regular import is_regular
 from oaccdepth.options import ReadOptions
 from oaccdepth.readers import decoding, mosaic
 from oaccdepth.readers.listing import list_files, list_folders
-from oaccdepth.readers.names import FEWEST_FILES, NOT_A_VIEW, view_names
+from oaccdepth.readers.names import FEWEST_FILES, NOT_A_VIEW, few_views, view_names
 from oaccdepth.readers.search import ARRAY_EXTENSIONS
 
 RESULT_FILE = "run.json"  # a folder that has it holds our results, no views
 MOST_PICTURES = 50  # single pictures that are looked into: each must be decoded
-FEWEST_PIXELS = 256 * 256  # of a picture that may hold several views
+FEWEST_PIXELS = 96 * 96  # of a picture that may hold several views
 
 
 class Unread(NamedTuple):
@@ -41,18 +41,36 @@ def find_unread(
         views = set(view_names(names))
         if len(views) >= FEWEST_FILES:
             result.append(Unread(folder, _why_not(folder, readers)))
+        elif grid := few_views(names):
+            result.append(Unread(folder, _too_few(grid)))
         else:
             pictures += [folder / name for name in sorted(views) if folder / name not in known]
         for name in sorted(set(names) - views):
             path = folder / name
             if path not in known and (reason := _why_not_file(path, readers, refused)):
                 result.append(Unread(path, reason))
+    large = [path for path in pictures if _is_large(path)]
     result += [
         Unread(path, reason)
-        for path in pictures[:MOST_PICTURES]
+        for path in large[:MOST_PICTURES]
         if (reason := _why_not_picture(path, refused))
     ]
+    if (more := len(large) - MOST_PICTURES) > 0:
+        result.append(Unread(root, _not_opened(more)))
     return sorted(result)
+
+
+def _too_few(grid: tuple[int, int]) -> str:
+    rows, columns = grid
+    return (
+        f"names of {rows} x {columns} views, too few to be sure. "
+        f"If they are views, run oaccdepth estimate on it with --views {rows}x{columns}."
+    )
+
+
+def _not_opened(count: int) -> str:
+    pictures = "1 more single picture was" if count == 1 else f"{count} more single pictures were"
+    return f"{pictures} not opened. If they hold views, run oaccdepth estimate on each."
 
 
 def _walk(root: Path, known: set[Path]) -> Iterator[tuple[Path, list[str]]]:
@@ -112,13 +130,18 @@ def _why_not_picture(path: Path, refused: Sequence[ModuleType]) -> str:
         if module.detect(path):
             return _without_path(module.refuse(path), path)
     try:
-        header = decoding.read_header(path)
-        if header.width * header.height < FEWEST_PIXELS or len(list_files(path.parent)) > 20:
-            return ""
         rows, columns = mosaic.open_grid(path, ReadOptions()).shape
     except OaccDepthError:
         return ""
     return f"one picture that seems to hold {rows} x {columns} views. Run oaccdepth estimate on it."
+
+
+def _is_large(path: Path) -> bool:
+    try:
+        header = decoding.read_header(path)
+    except OaccDepthError:
+        return False
+    return header.width * header.height >= FEWEST_PIXELS
 
 
 def _without_path(error: OaccDepthError, path: Path) -> str:

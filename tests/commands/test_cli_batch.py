@@ -181,3 +181,23 @@ def test_what_was_not_read_is_listed(run, root, weights, tmp_path):
     ]
     planned = run("batch", root, "-o", tmp_path / "out", "--weights", weights, "--dry-run")
     assert "not read: raw.lfp: " in planned.stderr
+
+
+def test_small_mosaics_and_a_few_views_are_listed_too(run, tmp_path):
+    views = files.render((3, 3), (32, 40))[0]
+    for number in range(5):
+        files.write_picture(tmp_path / "row" / f"view_00_{number:02d}.png", views[0, number % 3])
+    picture = files.mosaic(views)
+    for number in range(51):
+        files.write_picture(tmp_path / "many" / f"s{number}" / "picture.png", picture)
+        files.write_picture(tmp_path / "many" / f"s{number}" / "icon.png", views[0, 0])
+    told = run("batch", tmp_path, "-o", tmp_path / "out", "--dry-run").stderr.splitlines()
+    assert (
+        "not read: row: names of 1 x 5 views, too few to be sure. "
+        "If they are views, run oaccdepth estimate on it with --views 1x5."
+    ) in told
+    assert len([line for line in told if "seems to hold 3 x 3 views" in line]) == 50
+    assert (
+        "not read: .: 1 more single picture was not opened. "
+        "If they hold views, run oaccdepth estimate on each."
+    ) in told
