@@ -224,7 +224,8 @@ class Keeper:
         others = [k for k in range(len(masks)) if k != own and k not in missing]
         some = views.only(thin_out(views.steps, MEASURED_VIEWS))
         tolerance = plain.noise_of(some, answer.disparity[0])
-        for chosen in torch.arange(len(others)).split(VIEWS_AT_ONCE):
+        for start in range(0, len(others), VIEWS_AT_ONCE):
+            chosen = torch.arange(start, min(start + VIEWS_AT_ONCE, len(others)))
             difference = evidence.differences(views.only(chosen), answer.disparity[0])
             channels, places = len(views.reference), [others[index] for index in chosen]
             masks[places] = plain.masks_of(difference, channels, squarings, tolerance).cpu()

@@ -268,8 +268,8 @@ class Refinement(nn.Module):
         """Evidence, what is known, and the candidates (b, n, h, w), to the fields of an Answer."""
         count = OFFSETS + EXTRA
         found = self.net(join([seen, known]))
-        by_place = seen[:, :-1].movedim(1, -1).unflatten(-1, (count, evidence.MEANS))
-        votes = by_place.mean(-1).movedim(-1, 1)
+        votes = seen[:, :-1].movedim(1, -1)  # (b, h, w, c): as they lie in memory
+        votes = votes.reshape(*votes.shape[:3], count, evidence.MEANS).mean(-1).movedim(-1, 1)
         prior = F.avg_pool2d(votes, 3, 1, 1, count_include_pad=False)
         logits = found[:, :count].float() - self.beta * prior
         disparity, spread = decide(logits, candidates)
