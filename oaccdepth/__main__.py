@@ -1,6 +1,6 @@
 """The installed command, and `python -m oaccdepth`: heeds signals, then imports the rest."""
 
-from oaccdepth.files.signals import leave_at_once
+from oaccdepth.files.signals import leave_at_once, leave_if_stopped
 
 
 def main() -> None:
@@ -10,6 +10,9 @@ def main() -> None:
 
     try:
         main()
+    except SystemExit as end:
+        leave_if_stopped(end.code)
+        raise
     finally:
         leave_at_once()
 

@@ -116,6 +116,23 @@ def leave_at_once() -> None:
     _install(leave)
 
 
+def leave_if_stopped(code: object) -> None:
+    """After a signal, end without Python's own cleaning up.
+
+    It crashes in libraries that were interrupted: LLVM frees twice what it was about to hand over.
+    """
+    if not _stop.is_heeded:
+        return
+    from multiprocessing import active_children
+
+    for child in active_children():  # of torch's loader; others are gone by now
+        child.kill()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code if isinstance(code, int) else 1)
+
+
 def _is_importing(frame: FrameType | None) -> bool:
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
