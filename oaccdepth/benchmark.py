@@ -19,8 +19,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from oaccdepth.batch.memory import PeakMemory
 from oaccdepth.errors import InvalidOption
 from oaccdepth.estimation.blocks import plan_levels
-from oaccdepth.estimation.device import synchronize
-from oaccdepth.estimation.inference import LoadedWeights, choose_device, estimate
+from oaccdepth.estimation.device import choose_device, synchronize
+from oaccdepth.estimation.inference import estimate
+from oaccdepth.estimation.weights import LoadedWeights
 from oaccdepth.lightfield import LightField
 from oaccdepth.networks import checkpoint
 from oaccdepth.networks.fast import FastNet

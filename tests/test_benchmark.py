@@ -14,7 +14,7 @@ from oaccdepth.benchmark import (
     shift_and_concat,
 )
 from oaccdepth.errors import InvalidOption
-from oaccdepth.estimation.inference import LoadedWeights
+from oaccdepth.estimation.weights import LoadedWeights
 from oaccdepth.networks import checkpoint
 from oaccdepth.networks.fast import FastNet
 from oaccdepth.networks.paper import OACCNet

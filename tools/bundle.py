@@ -24,7 +24,8 @@ from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
 from oaccdepth import readers
-from oaccdepth.estimation.inference import LoadedWeights, estimate
+from oaccdepth.estimation.inference import estimate
+from oaccdepth.estimation.weights import LoadedWeights
 from oaccdepth.evaluation import metrics
 from oaccdepth.networks import checkpoint
 from oaccdepth.networks.fast import Answer, FastNet, signs

@@ -81,8 +81,9 @@ class Record:
 def open_network(options: EstimateOptions) -> Estimate:
     """Load the weights once; estimate many light fields with them."""
     from oaccdepth.estimation import inference
+    from oaccdepth.estimation.weights import load_network
 
-    network = inference.load_network(options.weights, options.device)
+    network = load_network(options.weights, options.device)
 
     def estimate(
         light_field: LightField, options: EstimateOptions, progress: ReportProgress

@@ -11,7 +11,7 @@ from oaccdepth.errors import InvalidLightField
 from oaccdepth.options import EstimateOptions, ReadOptions
 
 if TYPE_CHECKING:
-    from oaccdepth.estimation.inference import LoadedWeights
+    from oaccdepth.estimation.weights import LoadedWeights
     from oaccdepth.lightfield import LightField
 
 BITS = {"uint8": 8, "uint16": 16, "float32": 32}
@@ -39,12 +39,12 @@ def info(
       oaccdepth info scenes/town
     """
     from oaccdepth import readers
-    from oaccdepth.estimation import inference
+    from oaccdepth.estimation.weights import load_network
 
     shared.configure_logging(quiet, verbose)
     # Before the first line of progress: an error is to be the only line.
     light_field = readers.read(path, reading)
-    network = inference.load_network(estimating.weights, estimating.device)
+    network = load_network(estimating.weights, estimating.device)
     with shared.progress_bar(quiet or as_json) as progress:
         progress("measuring", 0.0)
         facts = _describe(light_field)
@@ -78,7 +78,7 @@ def _plan(
     light_field: LightField, options: EstimateOptions, network: LoadedWeights
 ) -> dict[str, Any]:
     """Disparity range, memory and time, or why it cannot be estimated."""
-    from oaccdepth.estimation import forecast, inference
+    from oaccdepth.estimation import forecast
 
     try:
         plan = forecast.plan(light_field, options, network=network)
@@ -91,7 +91,7 @@ def _plan(
             "seconds": plan.seconds,
             "memory_bytes": plan.memory_bytes,
             "weights": Path(options.weights).stem,
-            "device": str(inference.choose_device(options.device)),
+            "device": str(network.device),
         },
     }
 

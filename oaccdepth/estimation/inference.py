@@ -15,7 +15,7 @@ from torch import Tensor
 from oaccdepth.disparity import DisparityMap, Pass, Provenance
 from oaccdepth.errors import DeviceUnavailable, InvalidLightField, InvalidOption, is_out_of_memory
 from oaccdepth.estimation.blocks import Wanted, plan_levels, run_blocks
-from oaccdepth.estimation.device import DTYPES, Clock, choose_device, empty_cache, half_is_quick
+from oaccdepth.estimation.device import DTYPES, Clock, empty_cache, half_is_quick
 from oaccdepth.estimation.disparity_range import Coverage, choose_coverage
 from oaccdepth.estimation.exposure import normalise_exposure
 from oaccdepth.estimation.found import Found, FoundPass, fill_absent
@@ -28,8 +28,6 @@ from oaccdepth.networks.paper import OACCNet, occlusion_mask
 from oaccdepth.options import EstimateOptions
 from oaccdepth.progress import ReportProgress, ignore, share
 from oaccdepth.version import __version__
-
-__all__ = ["LoadedWeights", "choose_device", "estimate", "load_network", "masks_from_disparity"]
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,8 @@ from layered import scene_between
 
 from oaccdepth.estimation import forecast
 from oaccdepth.estimation.disparity_range import Coverage
-from oaccdepth.estimation.inference import LoadedWeights, Task, estimate
+from oaccdepth.estimation.inference import Task, estimate
+from oaccdepth.estimation.weights import LoadedWeights
 from oaccdepth.lightfield import LightField
 from oaccdepth.networks.fast import FastNet
 from oaccdepth.networks.paper import OACCNet

@@ -11,7 +11,9 @@ from small_networks import PAPER
 
 from oaccdepth.errors import DeviceUnavailable, InvalidLightField, OaccDepthError
 from oaccdepth.estimation import inference
-from oaccdepth.estimation.inference import LoadedWeights, estimate, masks_from_disparity
+from oaccdepth.estimation.device import choose_device
+from oaccdepth.estimation.inference import estimate, masks_from_disparity
+from oaccdepth.estimation.weights import LoadedWeights, load_network
 from oaccdepth.lightfield import LightField
 from oaccdepth.networks.paper import OACCNet
 from oaccdepth.options import EstimateOptions
@@ -19,7 +21,7 @@ from oaccdepth.options import EstimateOptions
 
 @pytest.fixture(scope="module")
 def bundled():
-    return inference.load_network("fast", "cpu")
+    return load_network("fast", "cpu")
 
 
 def bad_share(disparity, truth, threshold, border=6):
@@ -221,13 +223,13 @@ def test_what_is_going_on_is_logged(scene, untrained, caplog):
 
 def test_a_device_that_is_not_there():
     with pytest.raises(DeviceUnavailable) as caught:
-        inference.choose_device("cuda:99")
+        choose_device("cuda:99")
     there = "cpu" + "".join(f", cuda:{n}" for n in range(torch.cuda.device_count()))
     expected = f"--device cuda:99: not available. Use {there} or auto."
     assert str(caught.value) == expected
     for name in ("gpu", "cpu:1", "cuda:x", "tpu"):
         with pytest.raises(DeviceUnavailable):
-            inference.choose_device(name)
+            choose_device(name)
 
 
 def test_pictures_smaller_than_the_smallest_tile(untrained):
