@@ -39,7 +39,6 @@ FLAGS = [
 WINDOW = {"width": 1440, "height": 900}
 LARGEST = 290_000  # bytes of a picture
 PATIENCE_MS = 120_000
-ORBIT = 0.7  # of the limit
 GALLERY_SEEDS = (9, 18)  # of four scenes each
 
 
@@ -51,9 +50,8 @@ def take_pictures(result: Path, batch: Path) -> None:
         with visit(browser, page, "#tool=inspect") as shown:
             store(DOCS / "page.png", screenshot(shown))
         with visit(browser, page, "#tool=cloud") as shown:
-            front = screenshot(shown, "#viewport")
             turn(shown)
-            cloud = cut_out(screenshot(shown, "#viewport"), front)
+            cloud = screenshot(shown, "#viewport")
             store(DOCS / "cloud.png", screenshot(shown))
         store(DOCS / "picture.png", compose(result, cloud))
         with visit(browser, batch / "index.html", "", None) as shown:
@@ -95,13 +93,13 @@ def visit(
 
 
 def turn(page: Page) -> None:
-    """Drag the cloud to the side, which the page limits, and let go."""
+    """Drag the cloud as far to the side as the page lets it stay, and let go."""
     box = page.locator("#viewport").bounding_box()
     assert box is not None
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     page.mouse.move(x, y)
     page.mouse.down()
-    page.mouse.move(x - 0.5 * ORBIT * box["width"], y + 0.15 * box["height"], steps=4)
+    page.mouse.move(x - 0.35 * box["width"], y + 0.15 * box["height"], steps=4)
     page.mouse.up()
     page.mouse.move(2, 2)
     page.wait_for_timeout(2000)
@@ -115,11 +113,12 @@ def screenshot(page: Page, selector: str | None = None) -> Picture:
     return np.asarray(decoded[..., ::-1], dtype=np.uint8)
 
 
-def cut_out(picture: Picture, front: Picture) -> Picture:
-    """The part where the photo was, seen from the front."""
-    ground = front[front.shape[0] // 2, 3]
-    rows, columns = np.nonzero(np.abs(front.astype(int) - ground).max(axis=2) > 6)
-    return picture[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
+def cut_out(picture: Picture, height: int, width: int) -> Picture:
+    """The part where the photo is, seen from the front: as large as fits, in the middle."""
+    scale = min(picture.shape[0] / height, picture.shape[1] / width)
+    rows, columns = round(scale * height), round(scale * width)
+    top, left = (picture.shape[0] - rows) // 2, (picture.shape[1] - columns) // 2
+    return picture[top : top + rows, left : left + columns]
 
 
 def compose(folder: Path, cloud: Picture) -> Picture:
@@ -130,7 +129,8 @@ def compose(folder: Path, cloud: Picture) -> Picture:
     material = figures.Material(light_field, replace(result, masks=masks))
     panels = figures.make_panels(material, ["view", "disparity", "masks"])
     height, width = panels[0].picture.shape[:2]
-    fitted = cv2.resize(cloud, (width * 2, height * 2), interpolation=cv2.INTER_AREA)
+    shown = cut_out(cloud, height, width)
+    fitted = cv2.resize(shown, (width * 2, height * 2), interpolation=cv2.INTER_AREA)
     panels.append(figures.Panel("In 3D, in the page", np.asarray(fitted, dtype=np.uint8)))
     return rasterise(figures.compose(panels, columns=2, side=440))
 

@@ -224,11 +224,12 @@ class Keeper:
         others = [k for k in range(len(masks)) if k != own and k not in missing]
         some = views.only(thin_out(views.steps, MEASURED_VIEWS))
         tolerance = plain.noise_of(some, answer.disparity[0])
-        for start in range(0, len(others), VIEWS_AT_ONCE):
-            chosen = torch.arange(start, min(start + VIEWS_AT_ONCE, len(others)))
-            difference = evidence.differences(views.only(chosen), answer.disparity[0])
-            channels, places = len(views.reference), [others[index] for index in chosen]
-            masks[places] = plain.masks_of(difference, channels, squarings, tolerance).cpu()
+        for first in range(0, len(others), VIEWS_AT_ONCE):
+            places = others[first : first + VIEWS_AT_ONCE]
+            some = views.only(torch.arange(first, first + len(places)))
+            difference = evidence.differences(some, answer.disparity[0])
+            seen = plain.masks_of(difference, len(views.reference), squarings, tolerance)
+            masks[places] = seen.cpu()
         masks[own] = (views.reference[0] <= 1).float()
         known = self.found.passes[number]
         flat = None if known.masks is None else known.masks.flatten(0, 1)

@@ -240,7 +240,7 @@ export class Actions {
 
   showCloud() {
     this.stage.makeCloud();
-    this.motion.swing = clamp(this.stage.cloud.captured, 0.09, 0.2);
+    this.motion.swing = Math.min(this.stage.cloud.limit, 0.2);
     if (!prefersStillness.matches && this.state.get("orbit") === REST) this.motion.start("sway");
   }
 

@@ -13,11 +13,11 @@ export class Cloud {
     Object.assign(this, { renderer, scene, space: makeSpace(scene) });
     const { grid } = scene;
     const reach = Math.max(grid.middle.u, grid.middle.v);
-    this.captured = Math.atan(this.space.step * reach); // rad: the views that were taken
+    const captured = Math.atan(this.space.step * reach); // rad: the views that were taken
     const [low, high] = scene.extent.usual;
     const shift = MOST_PARALLAX * Math.max(scene.width, scene.height); // px
     const angle = Math.atan((this.space.step * shift) / (high - low));
-    this.limit = Math.min(Math.max(angle, this.captured), MOST_TURN);
+    this.limit = Math.min(Math.max(angle, captured), MOST_TURN);
     const read = (u, v) => renderer.readView(u, v);
     this.data = makePoints(scene, this.space, photo, read, Math.ceil(shift));
     const { places, paints, steeps, shares, opaque } = this.data;
