@@ -125,7 +125,9 @@ def leave_if_stopped(code: object) -> None:
         return
     from multiprocessing import active_children
 
-    for child in active_children():  # of torch's loader; others are gone by now
+    if hasattr(signal, "SIGCHLD"):
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # torch would complain about its loader
+    for child in active_children():  # others than the loader's are gone by now
         child.kill()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
@@ -157,6 +159,12 @@ def uninterrupted() -> Iterator[None]:
     finally:
         for number in came[:1]:
             signal.raise_signal(number)
+
+
+def ignore(*_: object) -> None:
+    """Leave the signals that end a program to the process that has started this one."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def undisturbed() -> AbstractContextManager[None]:

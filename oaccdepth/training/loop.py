@@ -34,6 +34,7 @@ from oaccdepth.errors import InvalidCheckpoint, InvalidOption, OutputExists
 from oaccdepth.estimation.device import choose_device, half_is_quick
 from oaccdepth.estimation.inference import estimate
 from oaccdepth.evaluation import metrics
+from oaccdepth.files import signals
 from oaccdepth.files.atomic import remove_leftovers, told, write_bytes, write_json
 from oaccdepth.files.regular import open_regular
 from oaccdepth.networks import checkpoint
@@ -346,8 +347,10 @@ def batches(patches: Dataset[Batch], options: TrainOptions, step: int) -> Iterat
         num_workers=options.workers,
         prefetch_factor=4 if options.workers else None,
         multiprocessing_context="fork" if options.workers and hasattr(os, "fork") else None,
+        worker_init_fn=signals.ignore,  # or torch tells of every process that a signal ends
     )
-    return iter(loader)
+    with signals.uninterrupted():  # while processes start
+        return iter(loader)
 
 
 def on_device(batch: Batch, device: torch.device) -> Batch:

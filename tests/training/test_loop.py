@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,11 @@ from safetensors.torch import load_file
 from trouble import fill_disk_at, run_child
 
 from oaccdepth.errors import InvalidCheckpoint, InvalidOption, OutputExists, UnwritableOutput
+from oaccdepth.files.signals import ENDING, stop_cleanly
 from oaccdepth.lightfield import LightField
 from oaccdepth.networks import checkpoint
 from oaccdepth.options import TrainOptions
-from oaccdepth.training.loop import MetricsLog, Trainer, train
+from oaccdepth.training.loop import MetricsLog, Trainer, batches, train
 from oaccdepth.writers import scenes
 
 TINY = TrainOptions(
@@ -40,6 +42,27 @@ def scene_folder(scene, tmp_path_factory):
     light_field = scenes.with_8_bits(LightField(scene.light_field.views[3:6, 3:6]))
     scenes.write_light_field(light_field, folder, truth=scene.disparity)
     return folder
+
+
+class Signalled(torch.utils.data.Dataset):
+    """Patches that bring every signal to the process that prepares them."""
+
+    def __getitem__(self, index):
+        for number in ENDING:
+            os.kill(os.getpid(), number)
+        return index
+
+
+def test_signals_are_left_to_the_program_itself(capfd):
+    """Sent to all processes, they ended the loader's first, of which torch tells at length."""
+
+    def act():
+        stop_cleanly()
+        found = list(batches(Signalled(), replace(TINY, workers=2), 0))
+        assert found == [0, 1, 2, 3]
+
+    assert run_child(act) == 0
+    assert capfd.readouterr() == ("", "")
 
 
 def weights(run):
