@@ -89,7 +89,9 @@ class Moving:
         moved = self.phase(down, right)[top + y : bottom + y, left + x : end + x]
         difference = cv2.absdiff(moved, centre[top:bottom, left:end])
         difference = np.minimum(difference, CEILING, dtype=np.uint8)
-        result[top:bottom, left:end] = cv2.blur(difference, (window, window))
+        if window > 1:
+            difference = np.asarray(cv2.blur(difference, (window, window)), np.uint8)
+        result[top:bottom, left:end] = difference
         return result
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import reduce
 from itertools import zip_longest
 
 import cv2
@@ -139,8 +140,8 @@ def _least(
     least = np.full(centre.shape, np.inf, np.float32)
     where = np.zeros(centre.shape, np.intp)
     for number, level in enumerate(levels):
-        cost = np.max([_cost(centre, pairs, float(level), look) for pairs in axes], axis=0)
-        where[cost < least] = number
+        cost = reduce(np.maximum, (_cost(centre, pairs, float(level), look) for pairs in axes))
+        np.copyto(where, number, where=cost < least)
         np.minimum(least, cost, out=least)
     return least, where
 
@@ -151,7 +152,7 @@ def _cost(centre: Bytes, pairs: list[list[Moving]], level: float, look: Look) ->
     for pair in pairs:
         first, *others = (view.cost(centre, level, 1) for view in pair)
         cv2.accumulate(look.of_two(first, others[0]) if others else first, total)
-    return np.asarray(cv2.blur(total, (WINDOW, WINDOW)) / len(pairs), np.float32)
+    return np.asarray(cv2.blur(total, (WINDOW, WINDOW)) * np.float32(1 / len(pairs)), np.float32)
 
 
 def _has_company(disparity: FloatArray, needs: BoolArray, tolerance: float) -> BoolArray:
