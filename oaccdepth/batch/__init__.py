@@ -1,4 +1,4 @@
-"""Many light fields: finds them, skips those that are done, runs the others and reports.
+"""Processes many light fields: finds them, skips finished ones, runs the rest, writes a report.
 
 `job` processes one light field; `crew` distributes them over workers, `cluster` over machines.
 """
@@ -44,9 +44,9 @@ class Summary:
     """The outcome of a batch."""
 
     records: tuple[Record, ...]  # in the order of the jobs
-    not_reached: tuple[str, ...] = ()  # scenes that remained when a signal stopped it
-    not_read: tuple[tuple[str, str], ...] = ()  # looks like a light field, and why it was skipped
-    stopped: int = 0  # exit code after that signal: 130 for Ctrl-C
+    not_reached: tuple[str, ...] = ()  # scenes left when a signal stopped the batch
+    not_read: tuple[tuple[str, str], ...] = ()  # paths that were not read, and why
+    stopped: int = 0  # exit code if a signal stopped it: 130 for Ctrl-C
 
     @property
     def failed(self) -> list[Record]:
@@ -55,7 +55,7 @@ class Summary:
 
 
 def find_jobs(root: Path, output: Path, options: BatchOptions = BatchOptions()) -> list[Job]:
-    """Find every light field under `root`, and say where its results go."""
+    """Find every light field under `root` and choose a folder for its results."""
     if not root.exists():
         raise UnreadableFile(f"{root}: no such folder. Give the folder that holds the scenes.")
     root, output = root.resolve(), output.resolve()
@@ -65,7 +65,7 @@ def find_jobs(root: Path, output: Path, options: BatchOptions = BatchOptions()) 
     sources = [path for path in found if not _is_result(path, root, output)]
     if len(sources) < len(found):
         count = len(found) - len(sources)
-        logger.warning("ignored what is in --output %s: %d found there.", output, count)
+        logger.warning("ignored light fields inside --output %s: %d found.", output, count)
     names = scores.name_scenes(root, sources)
     jobs = [
         Job(name, source, output / name)
@@ -86,7 +86,7 @@ def find_jobs(root: Path, output: Path, options: BatchOptions = BatchOptions()) 
 
 
 def find_unread(root: Path, output: Path) -> tuple[tuple[str, str], ...]:
-    """What looks like a light field under `root` but is not one of the jobs, and the reason."""
+    """Find paths that look like light fields but are not read; return each with the reason."""
     root, output = root.resolve(), output.resolve()
     return tuple(
         (str(path.relative_to(root)), reason)
@@ -102,12 +102,12 @@ def _among_views(output: Path, scene: str) -> InvalidOption:
 
 
 def _is_result(path: Path, root: Path, output: Path) -> bool:
-    """Whether it is inside an output folder that is itself under the root."""
+    """Whether a path is in the output folder, if that folder is inside `root`."""
     return root in output.parents and output in (path, *path.parents)
 
 
 def _is_wanted(name: str, options: BatchOptions) -> bool:
-    """Patterns match the whole name ("training/boxes") or its last part ("boxes")."""
+    """Apply --include and --exclude to the full name ("training/boxes") and the last part."""
 
     def matches(patterns: Sequence[str]) -> bool:
         return any(
@@ -125,7 +125,7 @@ def plan_batch(
     estimating: EstimateOptions = EstimateOptions(),
     writing: WriteOptions = WriteOptions(),
 ) -> list[tuple[Job, bool]]:
-    """What `run_batch` would do: every light field, and whether it is already done."""
+    """List what `run_batch` would do: every light field, and whether it is already done."""
     settings = make_settings(output, options, reading, estimating, writing)
     return [
         (job, not options.redo and earlier_record(job, settings.made_from(job.source)) is not None)
@@ -140,7 +140,7 @@ def make_settings(
     estimating: EstimateOptions,
     writing: WriteOptions,
 ) -> Settings:
-    """Collect the settings that all light fields share; raises if the weights are bad."""
+    """Collect the settings that all light fields share; raise if the weights are bad."""
     from oaccdepth.networks import checkpoint
 
     return Settings(
@@ -167,16 +167,16 @@ def run_batch(
 ) -> Summary:
     """Estimate every light field under `root`, mirroring the tree under `output`.
 
-    A scene whose `run.json` says that it was made from the same input, options and weights is
-    skipped. If a scene fails, that is recorded and the others go on. After Ctrl-C there is still
-    a report.
+    A scene is skipped if its `run.json` names the same input, options and weights. If a scene
+    fails, the failure is recorded and the batch continues. The report is written even after
+    Ctrl-C.
 
     Parameters
     ----------
     on_start
         Called with the number of scenes.
     report
-        Called from several threads with the scene, its stage and the share that is done (0 to 1).
+        Called from several threads with the scene, the current stage and its progress (0 to 1).
     on_record
         Called when a scene is finished.
     """
@@ -196,8 +196,8 @@ def run_jobs(
     on_record: Callable[[Record], None] = lambda record: None,
     not_read: tuple[tuple[str, str], ...] = (),
 ) -> Summary:
-    """Run the jobs and write the report; `not_read` is only reported."""
-    # Errors that concern every scene come now; whether depth is possible depends on the scene.
+    """Run the jobs and write the report, which also lists `not_read`."""
+    # Raise errors that affect every scene now. Whether depth is possible depends on the scene.
     common = tuple(name for name in settings.writing.formats if name != "depth")
     results.prepare(settings.output, replace(settings.writing, formats=common), overwrite=True)
     with told(settings.output):
@@ -218,7 +218,7 @@ def run_jobs(
             with undisturbed():  # a second Ctrl-C must not prevent the report
                 if crew is not None:
                     crew.close()
-                remove_leftovers(settings.output)  # of workers that were killed
+                remove_leftovers(settings.output)  # left by workers that were killed
                 records |= _untold(jobs, records, before)
                 summary = _finish(jobs, records, settings, not_read)
                 return replace(summary, stopped=heed(error) or 0)
@@ -229,7 +229,7 @@ def run_jobs(
 def _untold(
     jobs: Sequence[Job], records: Mapping[str, Record], before: Mapping[str, RunVersion]
 ) -> dict[str, Record]:
-    """Scenes that finished while the batch was stopping, and were not reported."""
+    """Find scenes that finished while the batch was stopping and were not reported."""
     found = {
         job.scene: record_since(job, before[job.scene]) for job in jobs if job.scene not in records
     }
@@ -259,7 +259,7 @@ def _finish(
 
 
 def make_crew(settings: Settings, options: BatchOptions, report: Report) -> Crew:
-    """Hire workers: this process, several processes, or a Ray cluster."""
+    """Make the workers: this process, several processes, or a Ray cluster."""
     if options.ray is not None:
         from oaccdepth.batch.cluster import make_ray_crew
 
@@ -278,7 +278,7 @@ def make_crew(settings: Settings, options: BatchOptions, report: Report) -> Crew
 
 
 def choose_devices(device: str, jobs: int, num_gpus: int | None = None) -> list[str]:
-    """Device of each process: the GPUs in turn, unless one was named."""
+    """Choose a device for each process: the GPUs in turn, unless the user named a device."""
     if device not in ("auto", "cuda"):
         return [device] * jobs
     if num_gpus is None:
@@ -290,9 +290,9 @@ def choose_devices(device: str, jobs: int, num_gpus: int | None = None) -> list[
 
 @contextmanager
 def _claimed(output: Path) -> Iterator[None]:
-    """Keep other batches out of the folder until this process ends, however it ends.
+    """Lock the output folder against other batches until this process ends, even by a crash.
 
-    The folder itself is locked, so no lock file can stay behind.
+    The folder itself is locked, so no lock file is left behind.
     """
     try:
         import fcntl
@@ -308,7 +308,7 @@ def _claimed(output: Path) -> Iterator[None]:
             f"{output}: another batch is writing here. Wait for it, or choose another --output."
         ) from error
     except OSError as error:
-        logger.info("%s: cannot be locked (%s)", output, error.strerror)  # not on every network
+        logger.info("%s: cannot be locked (%s)", output, error.strerror)  # e.g. a network drive
     try:
         yield
     finally:

@@ -1,7 +1,6 @@
 """Workers on a Ray cluster, each a pipeline with a GPU or a few CPUs.
 
-ROOT and OUT are on storage that every machine sees under the same path, and oaccdepth is installed
-on every machine.
+Every machine needs oaccdepth, and must reach ROOT and OUT under the same path.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from oaccdepth.batch.job import Job, Pipeline, Record, Report, Settings
 from oaccdepth.errors import DeviceUnavailable, MissingDependency, OaccDepthError
 
 KNOCK_SECONDS = 10
-CPUS_PER_WORKER = 4  # without a GPU; the network gains little from more
+CPUS_PER_WORKER = 4  # without a GPU; more hardly make the network faster
 
 
 def make_ray_crew(settings: Settings, address: str, jobs: int | None, report: Report) -> Crew:
-    """Workers on the cluster at `address` ("auto": the one of this machine; "local": a new one)."""
+    """Start workers on the cluster at `address` ("auto": this machine's; "local": a new one)."""
     ray = _connect(address)
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     needs, possible = choose_resources(settings.estimating.device, nodes)
-    if needs.get("num_gpus"):  # Ray shows each worker its own GPU only
+    if needs.get("num_gpus"):  # each worker sees only its own GPU
         settings = replace(settings, estimating=replace(settings.estimating, device="cuda"))
 
     def hire(place: int) -> Worker:
@@ -38,12 +37,12 @@ def make_ray_crew(settings: Settings, address: str, jobs: int | None, report: Re
 
 
 def choose_resources(device: str, nodes: list[dict[str, float]]) -> tuple[dict[str, int], int]:
-    """What each worker needs, and how many of them fit on the machines."""
+    """Choose the resources of a worker; return them and how many workers fit on the machines."""
     num_gpus = sum(int(node.get("GPU", 0)) for node in nodes)
     if device.startswith("cuda") or (device == "auto" and num_gpus):
         return {"num_gpus": 1}, max(1, num_gpus)
     cpus = [int(node.get("CPU", 0)) for node in nodes]
-    needed = max(1, min(CPUS_PER_WORKER, max(cpus, default=1)))  # a worker is on one machine
+    needed = max(1, min(CPUS_PER_WORKER, max(cpus, default=1)))  # a worker runs on one machine
     return {"num_cpus": needed}, max(1, sum(count // needed for count in cpus))
 
 
@@ -57,19 +56,19 @@ def _connect(address: str) -> Any:
     if ray.is_initialized():
         return ray
     is_there = _knock(address)
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # the default of the future
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # Ray's future default
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
-        reason = str(error).splitlines()[0].partition(". ")[0]  # the rest: options of Ray's own
+        reason = str(error).splitlines()[0].partition(". ")[0]  # the rest is about Ray's options
         raise _refused(address, reason) if is_there else _no_cluster(address, reason) from error
     return ray
 
 
 def _knock(address: str) -> bool:
-    """Find out at once whether a server answers; Ray itself would try for minutes."""
+    """Check quickly whether a server answers; Ray itself would keep trying for minutes."""
     host, _, port = address.rpartition("/")[2].rpartition(":")  # also ray://HOST:PORT
-    if not port.isdecimal():  # auto, local, or a name of Ray's
+    if not port.isdecimal():  # auto, local, or another name that Ray knows
         return False
     try:
         socket.create_connection((host, int(port)), timeout=KNOCK_SECONDS).close()
@@ -99,15 +98,15 @@ class RemotePipeline:
         self._settings = settings
         self._pipeline: Pipeline | None = None
         self._changed = threading.Condition()
-        self._progress: dict[str, tuple[str, float]] = {}  # by scene: those under way
+        self._progress: dict[str, tuple[str, float]] = {}  # scenes in progress
 
     def open(self) -> None:
-        """Load the network; not in the constructor, so that its errors arrive unchanged."""
+        """Load the network. Ray would wrap errors that are raised in the constructor."""
         self._pipeline = Pipeline(self._settings)
 
     def process(self, job: Job) -> Record:
         """Process one light field."""
-        assert self._pipeline is not None  # no job comes before `open` is done
+        assert self._pipeline is not None  # jobs are only submitted after `open`
         self._note(job.scene, "checking", 0.0)
         try:
             return self._pipeline.process(job, self._note)
@@ -117,14 +116,14 @@ class RemotePipeline:
                 self._changed.notify_all()
 
     def stop(self) -> None:
-        """Cancel what is under way; when it returns, nothing is being written."""
+        """Cancel all running light fields, and wait until nothing is being written."""
         if self._pipeline is not None:
             self._pipeline.close()
         with self._changed:
             self._changed.wait_for(lambda: not self._progress)
 
     def progress(self) -> dict[str, tuple[str, float]]:
-        """The progress of the light fields under way."""
+        """Return the progress of every running light field."""
         with self._changed:
             return dict(self._progress)
 
@@ -134,19 +133,19 @@ class RemotePipeline:
 
 
 class RayWorker:
-    """A pipeline in an actor, wherever Ray finds room for it."""
+    """A pipeline in a Ray actor, on any machine that has room for it."""
 
     def __init__(self, settings: Settings, needs: dict[str, int], report: Report) -> None:
-        self._ray = import_module("ray")  # untyped, so that mypy says the same without the extra
+        self._ray = import_module("ray")  # untyped, so that mypy gives the same result without Ray
         self._report = report
         remote = self._ray.remote(max_concurrency=IN_FLIGHT + 2, **needs)(RemotePipeline)
         self._actor = remote.remote(settings)
         self._opening = self._actor.open.remote()
-        self._progress: Any = None  # an answer on its way
-        self._stopping: Any = None  # the same
+        self._progress: Any = None  # a pending answer
+        self._stopping: Any = None  # a pending answer
 
     def is_ready(self) -> bool:
-        """Whether Ray has found room for it and the network is loaded; reports its progress."""
+        """Whether the actor is running and the network is loaded; also reports progress."""
         try:
             if not self._is_there(self._opening):
                 return False
@@ -157,7 +156,7 @@ class RayWorker:
         return True
 
     def submit(self, job: Job) -> Future[Record]:
-        """Process a light field on the other machine."""
+        """Process a light field in the actor."""
         future: Future[Record] = Future()
 
         def pass_on(answer: Future[Record]) -> None:
@@ -171,14 +170,14 @@ class RayWorker:
         return future
 
     def stop(self) -> None:
-        """Ask the actor to cancel what is under way."""
+        """Ask the actor to cancel all running light fields."""
         if self._stopping is None:
             self._stopping = self._actor.stop.remote()
 
     def close(self) -> None:
-        """Wait for that, then end the actor; Ray does not say when what it kills is dead."""
+        """Stop, wait until the actor has stopped, then kill it; Ray does not wait for a kill."""
         self.stop()
-        if self._is_there(self._opening):  # or it has no light field, and perhaps no machine
+        if self._is_there(self._opening):  # otherwise it has not started yet
             self._ray.wait([self._stopping], timeout=PATIENCE_SECONDS)
         self._ray.kill(self._actor)
 
@@ -196,9 +195,9 @@ class RayWorker:
 
 
 def _ours(error: BaseException) -> BaseException:
-    """Turn Ray's errors into ours: the worker died, or an error was raised in it."""
-    if isinstance(error, OaccDepthError):  # Ray's wrapper is also an instance of what it wraps
+    """Turn an error from Ray into ours: the worker died, or it raised an error."""
+    if isinstance(error, OaccDepthError):  # Ray's wrapper is an instance of the class that it wraps
         return getattr(error, "cause", error)
-    if hasattr(error, "cause"):  # a RayTaskError: a bug in the worker, not its death
+    if hasattr(error, "cause"):  # a RayTaskError: a bug in the worker, which did not die
         return error
     return WorkerDied(str(error).splitlines()[0])

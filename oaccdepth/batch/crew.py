@@ -27,31 +27,31 @@ from oaccdepth.files.signals import uninterrupted
 
 logger = logging.getLogger(__name__)
 
-IN_FLIGHT = 3  # light fields per worker: one is read, one is in the network, one is written
-ATTEMPTS = 3  # how often a light field is tried if its worker dies
-DEATHS_IN_A_ROW = 8  # without a record in between: every worker has the same problem
+IN_FLIGHT = 3  # light fields per worker: one being read, one in the network, one being written
+ATTEMPTS = 3  # tries per light field if its worker dies
+DEATHS_IN_A_ROW = 8  # with no record in between: all workers have the same problem
 POLL_SECONDS = 0.25
 PATIENCE_SECONDS = 30
 
 
 class WorkerDied(Exception):
-    """The process or machine of a worker is gone; another gets its light fields."""
+    """The process or machine of a worker is gone; another worker takes over its light fields."""
 
 
 class Worker(Protocol):
-    """Where a pipeline runs."""
+    """A pipeline that runs somewhere: in this process, in another, or on another machine."""
 
     def is_ready(self) -> bool:
-        """Whether it accepts light fields yet; may raise WorkerDied."""
+        """Whether the worker accepts light fields yet; may raise WorkerDied."""
 
     def submit(self, job: Job) -> Future[Record]:
         """Process a light field. The future raises WorkerDied if the worker dies first."""
 
     def stop(self) -> None:
-        """Accept nothing more and cancel what is under way, without waiting."""
+        """Accept no more light fields and cancel the running ones, without waiting."""
 
     def close(self) -> None:
-        """Stop, and wait until nothing is being written; may be called again."""
+        """Stop, and wait until nothing is being written; may be called twice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,19 +64,19 @@ class _Task:
 
 
 class Crew:
-    """A number of workers, each in its place; `hire(place)` makes a new one."""
+    """A fixed number of workers, numbered by place; `hire(place)` makes a new one."""
 
     def __init__(self, hire: Callable[[int], Worker], size: int) -> None:
         self._hire = hire
         self._size = size
         self._workers: dict[int, Worker] = {}
-        self._waiting: deque[tuple[Job, int]] = deque()  # with the number of the attempt
+        self._waiting: deque[tuple[Job, int]] = deque()  # job, number of the attempt
         self._running: dict[Future[Record], _Task] = {}
         self._deaths = 0  # since the last record
-        self._polls = 0  # with no worker ready
+        self._polls = 0  # while no worker was ready
 
     def run(self, jobs: Iterable[Job]) -> Generator[Record, None, None]:
-        """Yield the record of each light field as it is finished."""
+        """Yield the record of each light field when it is finished."""
         self._waiting.extend((job, 1) for job in jobs)
         try:
             while self._waiting or self._running:
@@ -94,9 +94,9 @@ class Crew:
             self.close()
 
     def close(self) -> None:
-        """End all workers; when it returns, none of them is writing."""
+        """Stop all workers, and wait until none of them is writing."""
         workers = list(self._workers.values())
-        for worker in workers:  # all at once, to wait only for the slowest
+        for worker in workers:  # stop all first, so that we wait only for the slowest
             worker.stop()
         for worker in workers:
             worker.close()
@@ -122,7 +122,7 @@ class Crew:
                 self._running[worker.submit(job)] = _Task(job, worker, attempt)
 
     def _has_room(self, worker: Worker, attempt: int) -> bool:
-        """Whether a worker can take one more; retries run alone, to find what kills it."""
+        """Whether a worker can take one more. Retries run alone, to find the one that kills it."""
         attempts = [task.attempt for task in self._running.values() if task.worker is worker]
         if max([attempt, *attempts]) > 1:
             return not attempts
@@ -142,7 +142,7 @@ class Crew:
         yield record
 
     def _replace(self, worker: Worker, error: WorkerDied) -> None:
-        """Make room for a new worker, unless another light field has already reported the death."""
+        """Remove a dead worker, unless that was done when another of its light fields failed."""
         places = [place for place, other in self._workers.items() if other is worker]
         for place in places:
             logger.warning("a worker died: %s", error)
@@ -154,7 +154,7 @@ class Crew:
 
 
 class LocalWorker:
-    """A pipeline in this process, with a thread for each light field in it."""
+    """A pipeline in this process, with one thread per light field."""
 
     def __init__(self, settings: Settings, report: Report) -> None:
         self._pipeline = Pipeline(settings)
@@ -170,7 +170,7 @@ class LocalWorker:
         return self._threads.submit(self._pipeline.process, job, self._report)
 
     def stop(self) -> None:
-        """Finish what is being written, cancel the rest."""
+        """Finish the files that are being written; cancel everything else."""
         self._pipeline.stop()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -182,7 +182,7 @@ class LocalWorker:
 
 
 class ProcessWorker:
-    """A pipeline in a process of its own."""
+    """A pipeline in its own process."""
 
     def __init__(self, settings: Settings, report: Report, num_threads: int | None = None) -> None:
         context = get_context("spawn")  # a forked process cannot use CUDA, nor torch's threads
@@ -194,7 +194,7 @@ class ProcessWorker:
         self._process = context.Process(
             target=serve, args=(theirs, settings, num_threads), daemon=True
         )
-        # Ctrl-C reaches every process; only the batch handles it, when this one has its arguments
+        # Ctrl-C reaches every process. Only the batch handles it, after this process has started.
         with uninterrupted(), _without_interrupts():
             self._process.start()
         theirs.close()  # otherwise we would not notice that the process has ended
@@ -202,7 +202,7 @@ class ProcessWorker:
         self._listener.start()
 
     def is_ready(self) -> bool:
-        """Always ready: early light fields wait in the pipe."""
+        """Always ready: light fields wait in the pipe until the process has started."""
         return True
 
     def submit(self, job: Job) -> Future[Record]:
@@ -213,12 +213,12 @@ class ProcessWorker:
                 future.set_exception(self._death())
                 return future
             self._futures[job.scene] = future
-        with suppress(OSError):  # the listener notices that it is gone
+        with suppress(OSError):  # the listener notices that the process is gone
             self._connection.send(job)
         return future
 
     def stop(self) -> None:
-        """Kill the process: files appear whole or not at all."""
+        """Kill the process; this is safe because output files are atomic."""
         self._process.kill()
 
     def close(self) -> None:
@@ -229,7 +229,7 @@ class ProcessWorker:
         self._connection.close()
 
     def _listen(self) -> None:
-        """Pass on what the other process says, until it is gone."""
+        """Handle messages from the other process until it ends."""
         with suppress(EOFError, OSError):
             while True:
                 self._hear(self._connection.recv())
@@ -244,7 +244,7 @@ class ProcessWorker:
             with self._lock:
                 future = self._futures.pop(message.scene)
             future.set_result(message)
-        elif isinstance(message, OaccDepthError):  # it could not start: no worker can
+        elif isinstance(message, OaccDepthError):  # it could not start, so no worker can
             with self._lock:
                 futures, self._futures = self._futures, {}
             for future in futures.values():
@@ -265,13 +265,13 @@ class ProcessWorker:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """A process started inside never gets Ctrl-C, not even while it starts."""
+    """Protect a process that is started inside from Ctrl-C, even during its start."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
     from multiprocessing import resource_tracker
 
-    resource_tracker.ensure_running()  # the first process would start it, and unblock the signal
+    resource_tracker.ensure_running()  # else the first process starts it and unblocks the signal
     previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -283,26 +283,26 @@ Message = Record | OaccDepthError | logging.LogRecord | tuple[str, str, float]
 
 
 class _LogToBatch(QueueHandler):
-    """Sends the log of a worker to the batch, which decides what is shown, and where."""
+    """Sends the log of a worker to the batch, which decides what to show and where."""
 
     def __init__(self, send: Callable[[Message], None]) -> None:
         super().__init__(SimpleQueue())  # not used
         self._send = send
 
     def enqueue(self, record: logging.LogRecord) -> None:
-        """Send a record; it is ready to be pickled."""
+        """Send a log record; QueueHandler has made it picklable."""
         self._send(record)
 
 
 def serve(connection: Connection, settings: Settings, num_threads: int | None) -> None:
-    """Process the light fields that arrive: the other end of ProcessWorker."""
+    """Process light fields from the pipe: the other end of ProcessWorker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if num_threads is not None:
         os.environ["OMP_NUM_THREADS"] = str(num_threads)  # before torch is imported
     lock = threading.Lock()
 
     def send(message: Message) -> None:
-        with lock, suppress(OSError):  # nobody listens: the loop below ends, too
+        with lock, suppress(OSError):  # the batch is gone: the loop below ends, too
             connection.send(message)
 
     log = logging.getLogger("oaccdepth")
@@ -317,4 +317,4 @@ def serve(connection: Connection, settings: Settings, num_threads: int | None) -
     with suppress(EOFError, OSError):  # the batch has ended, or was killed
         while True:
             worker.submit(connection.recv()).add_done_callback(lambda done: send(done.result()))
-    os._exit(0)  # at once: nobody needs what is under way
+    os._exit(0)  # at once: nobody needs the unfinished results

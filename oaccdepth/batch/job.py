@@ -1,7 +1,7 @@
 """One light field of a batch: runs the pipeline and records the outcome.
 
-The record of a finished scene lies in its `run.json`, with what it was made from. That is how a
-later run knows that the scene is done, and what to report about it.
+The record of a finished scene is in its `run.json`, together with the input, options and weights.
+From these, a later run knows that the scene is done and what to report about it.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ logger = logging.getLogger(__name__)
 
 BLOCK = 1 << 20  # bytes read at a time
 
-Report = Callable[[str, str, float], None]  # scene, what is going on, how much is done (0..1)
+Report = Callable[[str, str, float], None]  # scene, stage, progress (0..1)
 RunVersion = tuple[int, int, int] | None
 
 
 class Stopped(Exception):
-    """The batch is being stopped: raised inside a scene, caught by the batch."""
+    """The batch is stopping: raised while a scene is processed, caught by the batch."""
 
 
 @dataclass(frozen=True)
 class Job:
     """One light field to process."""
 
-    scene: str  # its place under the root, as a name: "training/boxes"
+    scene: str  # path relative to the root: "training/boxes"
     source: Path
-    folder: Path  # where its files go
+    folder: Path  # for its results
 
 
 @dataclass(frozen=True)
@@ -71,15 +71,15 @@ class Record:
     format: str = ""
     grid: tuple[int, ...] = ()
     resolution: tuple[int, ...] = ()  # height, width [px]
-    seconds: float | None = None  # in the network, without reading and writing
-    peak_memory_bytes: int | None = None  # of the process while the network worked
+    seconds: float | None = None  # time in the network, without reading and writing
+    peak_memory_bytes: int | None = None  # of the process while the network ran
     disparity_range: tuple[float, ...] = ()  # smallest and largest estimated [px]
-    scores: dict[str, float | None] = field(default_factory=dict)  # where there is ground truth
+    scores: dict[str, float | None] = field(default_factory=dict)  # if there is ground truth
     notes: tuple[str, ...] = ()  # what was left out, corrected or assumed
 
 
 def open_network(options: EstimateOptions) -> Estimate:
-    """Load the weights once; estimate many light fields with them."""
+    """Load the weights once; return a function that estimates any number of light fields."""
     from oaccdepth.estimation import inference
     from oaccdepth.estimation.weights import load_network
 
@@ -95,20 +95,20 @@ def open_network(options: EstimateOptions) -> Estimate:
 
 @dataclass(frozen=True)
 class Settings:
-    """What all light fields of a batch share; sent to every process."""
+    """Settings that all light fields of a batch share; sent to every process."""
 
     reading: ReadOptions = ReadOptions()
     estimating: EstimateOptions = EstimateOptions()
     writing: WriteOptions = WriteOptions()
     weights_sha256: str = ""
     redo: bool = False
-    output: Path = Path()  # never part of an input, even if it lies inside
+    output: Path = Path()  # never part of an input, even if it is inside one
     open_network: Callable[[EstimateOptions], Estimate] = open_network
 
     def made_from(self, source: Path) -> dict[str, Any]:
-        """Everything that determines a result: input, options and weights.
+        """Return everything that determines a result: input, options and weights.
 
-        The device is left out: a batch may spread over several.
+        The device is left out, because a batch may use several.
         """
         estimating = asdict(self.estimating)
         del estimating["device"], estimating["weights"]
@@ -119,14 +119,14 @@ class Settings:
             "estimating": estimating,
             **asdict(self.writing),
         }
-        plain: dict[str, Any] = json.loads(json.dumps(made_from))  # tuples as lists, as in the file
+        plain: dict[str, Any] = json.loads(json.dumps(made_from))  # tuples become lists, as in JSON
         return plain
 
 
 def fingerprint(source: Path, output: Path) -> str:
-    """SHA-256 over the names and contents of a light field's files.
+    """Compute the SHA-256 of the names and contents of a light field's files.
 
-    The content, not the time of change: a copied dataset is the same dataset.
+    Modification times do not count, so a copied dataset is the same dataset.
     """
     digest = hashlib.sha256()
     for path in _files(source, output):
@@ -142,7 +142,7 @@ def fingerprint(source: Path, output: Path) -> str:
 
 
 def _files(source: Path, output: Path) -> list[Path]:
-    """Every file of a light field except hidden ones, which file managers change."""
+    """List every file of a light field, except hidden ones, which file managers change."""
     if is_regular(source):
         return [source]
     holds_output = source in output.parents
@@ -156,7 +156,7 @@ def _files(source: Path, output: Path) -> list[Path]:
 
 
 def earlier_record(job: Job, made_from: dict[str, Any]) -> Record | None:
-    """The record of an earlier run from the same input and options, if its files still exist."""
+    """Return the record of an earlier run with the same input and options, if its files exist."""
     made_earlier_from, record = _read_run(job)
     if record is None or made_earlier_from != made_from:
         return None
@@ -164,14 +164,14 @@ def earlier_record(job: Job, made_from: dict[str, Any]) -> Record | None:
 
 
 def record_since(job: Job, version: RunVersion) -> Record | None:
-    """Record of a scene whose files were written since `run_version` was called."""
+    """Return the record of a scene if its files were written after `run_version` was called."""
     if run_version(job) in (None, version):
         return None
     return _read_run(job)[1]
 
 
 def run_version(job: Job) -> RunVersion:
-    """Identifies a version of a scene's `run.json` without reading it; None if there is none."""
+    """Identify the version of a scene's `run.json` without reading it; None if there is none."""
     try:
         found = (job.folder / RUN_FILE).stat()
     except OSError:
@@ -180,7 +180,7 @@ def run_version(job: Job) -> RunVersion:
 
 
 def _read_run(job: Job) -> tuple[Any, Record | None]:
-    """What a scene was made from, and its record, if its files are all there."""
+    """Read what a scene was made from, and its record, if all its files exist."""
     try:
         run = read_run(job.folder / RUN_FILE)
         if not all(is_regular(job.folder / name) for name in as_type(run["files"], dict[str, Any])):
@@ -192,18 +192,18 @@ def _read_run(job: Job) -> tuple[Any, Record | None]:
 
 
 def relative(text: str, job: Job) -> str:
-    """A message about a scene, without the user's folders: reports are shared."""
+    """Remove the user's folders from a message about a scene, because reports are shared."""
     place = PurePosixPath(job.scene).parent / job.source.name
     text = text.replace(str(job.source), place.as_posix()).replace(str(job.folder), job.scene)
     return str(shareable(text))
 
 
 class Pipeline:
-    """One network and the light fields that pass through it.
+    """Runs light fields through one network.
 
-    `process` is called from several threads at once: while one light field is in the network, the
-    next is read and the last is written. The network itself has one thread of its own, so that
-    light fields pass through it one at a time.
+    Several threads call `process` at the same time: while one light field is in the network, the
+    next is read and the previous one is written. The network has its own thread and processes one
+    light field at a time.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -211,17 +211,17 @@ class Pipeline:
         self._stop = threading.Event()
         self._network = ThreadPoolExecutor(1, "network")
         opening = self._network.submit(settings.open_network, settings.estimating)
-        self._estimate = opening.result()  # raises what concerns them all: bad weights, no device
+        self._estimate = opening.result()  # raises errors that affect all: bad weights, no device
 
     def process(self, job: Job, report: Report) -> Record:
-        """Process one light field; whatever happens is in the record."""
+        """Process one light field; the record also says if it failed, and why."""
         try:
             return self._process(job, report)
         except Stopped:
             raise
         except OaccDepthError as error:
             return Record(job.scene, "failed", relative(str(error), job))
-        except Exception as error:  # one bad scene never stops the others: told, and exit code 1
+        except Exception as error:  # a bad scene never stops the others: report it
             if is_out_of_memory(error):
                 return Record(job.scene, "failed", ADVICE_ON_MEMORY)
             logger.info("%s: unexpected error", job.scene, exc_info=error)
@@ -229,12 +229,12 @@ class Pipeline:
             return Record(job.scene, "failed", relative(message, job))
 
     def stop(self) -> None:
-        """Cancel what is in the network, at the end of the current tile."""
+        """Cancel the estimation at the end of the current tile."""
         self._stop.set()
         self._network.shutdown(wait=False, cancel_futures=True)
 
     def close(self) -> None:
-        """Stop, and wait for the end of that tile."""
+        """Stop, and wait until that tile is finished."""
         self.stop()
         self._network.shutdown()
 
@@ -270,7 +270,7 @@ class Pipeline:
     def _in_network(
         self, light_field: LightField, options: EstimateOptions, progress: ReportProgress
     ) -> tuple[DisparityMap, dict[str, Any]]:
-        """Estimate in the network's thread; returns the result, its time and its memory."""
+        """Estimate in the network's thread; return the result, with its time and peak memory."""
 
         def check_and_report(stage: str, fraction: float) -> None:
             if self._stop.is_set():
@@ -289,7 +289,7 @@ class Pipeline:
         try:
             return self._network.submit(estimate).result()
         except (RuntimeError, CancelledError) as error:
-            if self._stop.is_set():  # the thread takes nothing more
+            if self._stop.is_set():  # the thread accepts no more work
                 raise Stopped from error
             raise
 
@@ -320,7 +320,7 @@ def _describe(
 def _score(
     job: Job, result: DisparityMap, reading: ReadOptions
 ) -> tuple[dict[str, float | None], tuple[str, ...]]:
-    """Scores, if there is ground truth; if it is bad, a note says so."""
+    """Compute the scores if there is ground truth; if it is damaged, add a note."""
     truth, notes = read_truth(job.source, reading)
     if truth is None:
         return {}, notes

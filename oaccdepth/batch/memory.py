@@ -8,20 +8,20 @@ from pathlib import Path
 
 STATUS = Path("/proc/self/status")
 CLEAR = Path("/proc/self/clear_refs")
-RESET_PEAK = "5"  # proc(5): resets the peak resident set size to the present one
+RESET_PEAK = "5"  # proc(5): resets the peak resident set size to the current size
 
 
 class PeakMemory:
-    """Largest resident set size since this object was made, or on some systems since the start."""
+    """Peak resident set size since this object was created; on some systems, of the whole run."""
 
     def __init__(self) -> None:
         try:
             CLEAR.write_text(RESET_PEAK)
-        except OSError:  # not Linux, or not allowed: the peak of the whole run must do
+        except OSError:  # not Linux, or not allowed: use the peak of the whole run
             return
 
     def read(self) -> int | None:
-        """Bytes; None if the system does not say."""
+        """Return the peak in bytes; None if the system does not provide it."""
         try:
             found = re.search(r"VmHWM:\s+(\d+) kB", STATUS.read_text(encoding="ascii"))
         except OSError:

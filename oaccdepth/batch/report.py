@@ -21,20 +21,20 @@ SHOWN = ("mse_100", "badpix_0070", "q25_100")  # scores on the index page
 
 
 def write_report(output: Path, records: Sequence[Record], about: dict[str, Any]) -> None:
-    """Write both files; `about` holds what all scenes have in common."""
+    """Write both files; `about` holds the facts that apply to all scenes."""
     write_bytes(output / CSV_FILE, as_csv(records).encode("utf-8", "backslashreplace"))
     content = {**about, "scenes": [asdict(record) for record in records]}
     write_json(output / JSON_FILE, content)
 
 
 def remove_report(output: Path) -> None:
-    """Remove the report of an earlier run: it is out of date while this one runs."""
+    """Remove the report of an earlier run, which is out of date as soon as this run starts."""
     for name in (CSV_FILE, JSON_FILE, INDEX_FILE):
         (output / name).unlink(missing_ok=True)
 
 
 def write_index(output: Path, jobs: Sequence[Job], records: Mapping[str, Record]) -> None:
-    """Write the index page: every scene with its page, or why it failed."""
+    """Write the index page: every scene with a link to its page, or the reason why it failed."""
     entries = [_entry(job, records[job.scene]) for job in jobs if job.scene in records]
     scored = [record.scores for record in records.values() if record.scores]
     summary = ["1 scene" if len(entries) == 1 else f"{len(entries)} scenes"]
@@ -60,7 +60,7 @@ def _entry(job: Job, record: Record) -> Entry:
 
 
 def as_csv(records: Sequence[Record]) -> str:
-    """One row per scene."""
+    """Format the records as CSV, one row per scene."""
     rows = [_row(record) for record in records]
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(_row(Record("", ""))), lineterminator="\n")

@@ -1,1 +1,1 @@
-"""What readers and writers share: output that appears whole or not at all, and PFM."""
+"""Shared by readers and writers: atomic output, safe opening, checked values and PFM."""

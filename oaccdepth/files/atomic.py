@@ -1,4 +1,4 @@
-"""Output that appears whole or not at all, files and folders: written beside it, then renamed."""
+"""Atomic output: files and folders are written under a temporary name, then renamed."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from oaccdepth.errors import OaccDepthError, OutputExists, UnwritableOutput
 from oaccdepth.files.regular import other_kind, walk
 from oaccdepth.files.signals import uninterrupted
 
-TEMPORARY = ".part"  # part of every temporary name, so that leftovers of a killed run are known
+TEMPORARY = ".part"  # in every temporary name, so that we recognise leftovers of a killed run
 ATTEMPTS = 10
-LONGEST_NAME = 255  # bytes, on every usual disk
+LONGEST_NAME = 255  # bytes, on all common file systems
 LEFTOVER = re.compile(rf"\..+{re.escape(TEMPORARY)}\d+(\.\w+)?")
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path with the same ending; rename it to `path` if all went well."""
+    """Yield a temporary path with the same extension; rename it to `path` on success."""
     _check_kind(path)
     temporary = _beside(path, path.suffix)
     try:
         with told(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary.touch()
-            mode = temporary.stat().st_mode  # what the user's umask gives
+            mode = temporary.stat().st_mode  # as set by the user's umask
             yield temporary
-            os.chmod(temporary, mode)  # some libraries make files that only their owner may read
+            os.chmod(temporary, mode)  # some libraries create files that only the owner may read
             os.replace(temporary, path)
     finally:
-        with suppress(OSError):  # mostly: it has been renamed
+        with suppress(OSError):  # usually because it has been renamed
             temporary.unlink()
 
 
 def _beside(path: Path, suffix: str = "") -> Path:
-    """Choose a temporary name in the same folder; a name that is long already gets no longer."""
+    """Choose a temporary name in the same folder, shortened if it would be too long."""
     stem, tail = path.name.removesuffix(suffix), f"{TEMPORARY}{os.getpid()}{suffix}"
     if len(os.fsencode(f".{stem}{tail}")) > LONGEST_NAME:
         stem = hashlib.sha256(os.fsencode(stem)).hexdigest()[:16]
@@ -50,7 +50,7 @@ def _beside(path: Path, suffix: str = "") -> Path:
 
 
 def _check_kind(path: Path) -> None:
-    """Refuse a folder, and above all a device: for root, a rename would replace /dev/null."""
+    """Refuse folders and devices: if root runs this, a rename would replace /dev/null."""
     kind = other_kind(path)
     if kind is not None:
         raise UnwritableOutput(f"{path}: is {kind}, expected a file. Choose another name.")
@@ -58,17 +58,17 @@ def _check_kind(path: Path) -> None:
 
 @contextmanager
 def staged(folder: Path, last: str, clear: Callable[[], None] = lambda: None) -> Iterator[Path]:
-    """Yield an empty folder to write to; if all went well, its files become those of `folder`.
+    """Yield an empty folder to write to; on success, move its files to `folder`.
 
-    A new folder appears with all its files in one step. If it exists, they are moved into it,
-    `last` at the end, after `clear()` has removed what they replace. Moving takes no room on the
-    disk, and signals wait until it is done.
+    A new folder appears with all its files in one step. If the folder exists, `clear()` removes
+    the old files, then the new ones are moved into it, `last` at the end. Moving needs no disk
+    space, and signals wait until it is done.
     """
     new = _not_there(folder)
     stage = _beside(folder) if new else _beside(folder / "result")
     try:
         with told(folder):
-            _remove(stage)  # of a killed process that had our number
+            _remove(stage)  # left by a killed process with the same process id
             _make(stage)
         yield stage
         with told(folder), uninterrupted():
@@ -95,7 +95,7 @@ def _move(stage: Path, folder: Path, last: str) -> None:
 
 
 def _make(folder: Path) -> None:
-    """Make a folder and those above it, even while another process removes one that is empty."""
+    """Make a folder and its parents; try again if another process removes an empty parent."""
     for _ in range(ATTEMPTS):
         with suppress(FileNotFoundError):
             folder.mkdir(parents=True)
@@ -104,19 +104,19 @@ def _make(folder: Path) -> None:
 
 
 def _not_there(folder: Path) -> list[Path]:
-    """The folder and those above it that do not exist yet, the innermost first."""
+    """List the folder and its parents that do not exist yet, innermost first."""
     return [place for place in (folder, *folder.parents) if not os.path.lexists(place)]
 
 
 def _remove_empty(folders: Iterable[Path]) -> None:
     for folder in folders:
-        with suppress(OSError):  # never made, or it holds something
+        with suppress(OSError):  # does not exist, or is not empty
             folder.rmdir()
 
 
 @contextmanager
 def told(path: Path) -> Iterator[None]:
-    """Turn what the system says about an output into our error."""
+    """Turn operating-system errors about an output into our own error."""
     try:
         yield
     except OSError as error:
@@ -128,7 +128,7 @@ def told(path: Path) -> Iterator[None]:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what a killed run was writing, at any depth of its folder."""
+    """Remove temporary files of a killed run, in the folder and its subfolders."""
     for path in list(walk(folder)):
         if LEFTOVER.fullmatch(path.name):
             _remove(path)
@@ -143,32 +143,30 @@ def _remove(path: Path) -> None:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a whole file, or nothing."""
+    """Write a file atomically."""
     with replacing(path) as temporary:
         temporary.write_bytes(data)
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write JSON, indented, keys in the order given."""
+    """Write indented JSON atomically; keys keep their order."""
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-    write_bytes(
-        path, text.encode("utf-8", "backslashreplace")
-    )  # halves of characters, as JSON has it
+    write_bytes(path, text.encode("utf-8", "backslashreplace"))  # escapes lone surrogates
 
 
 def check_file(path: Path, overwrite: bool) -> None:
-    """Refuse to write a file over anything else, or over a file unless that is wanted."""
+    """Refuse to replace a folder or device, and also a file unless `overwrite` is set."""
     _check_kind(path)
     if os.path.exists(path) and not overwrite:
         raise OutputExists(f"{path}: already exists. Pass --overwrite to replace it.")
 
 
 def prepare_folder(folder: Path, names: Iterable[str], overwrite: bool) -> None:
-    """Check that files of these names can be written there; create nothing.
+    """Check that files with these names can be written to a folder, without creating anything.
 
-    Refuses if one of them exists and must not be replaced.
+    Refuse if one of them exists, unless `overwrite` is set.
     """
-    # os.path, because Path.exists() raises for a place that may not even be looked at.
+    # os.path, because Path.exists() raises if we have no permission to look.
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise UnwritableOutput(f"{folder}: is a file, expected a folder. Choose another --output.")
     existing = sorted(name for name in names if os.path.exists(folder / name))
@@ -192,7 +190,7 @@ def prepare_folder(folder: Path, names: Iterable[str], overwrite: bool) -> None:
 
 
 def _exists(path: Path) -> bool:
-    """Whether something is there; raises if the system does not allow such a path."""
+    """Whether a path exists; raises on other errors, such as a missing permission."""
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,7 +1,7 @@
-"""Values that come from a file, each checked: numbers, ranges, cameras.
+"""Checks values that were read from a file: numbers, ranges, cameras.
 
-Metadata may hold anything: text where a number belongs, a list, a date, infinity, a number of a
-million digits. Whoever reads a field says what it must be; anything else is a `BadField`.
+Metadata may hold anything: text instead of a number, a list, a date, infinity, a number with a
+million digits. The caller says what a field must be; anything else raises `BadField`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from oaccdepth.printable import printable
 LARGEST = 1e12  # mm, px, seconds: nothing real is larger
 LARGEST_DISPARITY = 1e6  # px
 LONGEST_NUMBER = 64  # characters
-MOST_TEXT = 1 << 24  # bytes of JSON: what we write ourselves has thousands
+MOST_TEXT = 1 << 24  # bytes of JSON; our own files have a few thousand
 
 
 Bounds = tuple[float, float]
@@ -31,11 +31,11 @@ T = TypeVar("T")
 
 
 class BadField(ValueError):
-    """A value from a file that cannot be what it should be."""
+    """A value from a file that has the wrong type or is out of range."""
 
 
 def as_number(value: Any, low: float = -LARGEST, high: float = LARGEST) -> float:
-    """Take a finite number, also as text or as an array of one, within these bounds."""
+    """Convert to a finite number within bounds; text and one-element arrays are accepted."""
     if isinstance(value, np.ndarray | np.generic):
         value = _as_item(value)
     if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -52,7 +52,7 @@ def as_number(value: Any, low: float = -LARGEST, high: float = LARGEST) -> float
 
 
 def as_whole(value: Any, low: int, high: int) -> int:
-    """Take a whole number within these bounds."""
+    """Convert to a whole number within these bounds."""
     number = as_number(value, low, high)
     if number != int(number):
         raise BadField(f"{number:g}, expected a whole number")
@@ -62,7 +62,7 @@ def as_whole(value: Any, low: int, high: int) -> int:
 def as_numbers(
     value: Any, count: int, low: float = -LARGEST, high: float = LARGEST
 ) -> tuple[float, ...]:
-    """Take `count` numbers, as a list or an array."""
+    """Convert a list or an array to `count` numbers."""
     if isinstance(value, np.ndarray):
         if value.shape != (count,) or value.dtype.kind not in "iuf":
             raise BadField(f"{value.dtype} of shape {value.shape}, expected {count} numbers")
@@ -73,7 +73,7 @@ def as_numbers(
 
 
 def as_range(value: Any) -> Range:
-    """Take the lowest and the highest disparity [px]."""
+    """Convert to the lowest and the highest disparity [px]."""
     low, high = as_numbers(value, 2, -LARGEST_DISPARITY, LARGEST_DISPARITY)
     if low > high:
         raise BadField(f"from {low:g} to {high:g}, expected the lower number first")
@@ -81,7 +81,7 @@ def as_range(value: Any) -> Range:
 
 
 def as_camera(value: Any) -> Camera:
-    """Take baseline, focal length, sensor and focus distance [mm]; if cropped, also where."""
+    """Convert to a Camera: baseline, focal length, sensor, focus distance [mm], and crop offset."""
     numbers = as_numbers(value, 6 if _length(value) == 6 else 4)
     if min(numbers[:3]) <= 0 or numbers[3] < 0:
         raise BadField("a camera with lengths of 0 or less")
@@ -89,14 +89,14 @@ def as_camera(value: Any) -> Camera:
 
 
 def _length(value: Any) -> int:
-    """Number of items of a list or an array of one axis; else 0."""
+    """Length of a list or a one-dimensional array; 0 for anything else."""
     if isinstance(value, np.ndarray):
         return value.size if value.ndim == 1 else 0
     return len(value) if isinstance(value, list | tuple) else 0
 
 
 def parse_json(data: bytes | str) -> Any:
-    """Parse JSON; raise `BadField` if it is not JSON, or nested too deeply."""
+    """Parse JSON; raise `BadField` if it is not JSON or is nested too deeply."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -104,7 +104,7 @@ def parse_json(data: bytes | str) -> Any:
 
 
 def as_dataclass(kind: type[T], value: Any, bounds: Mapping[str, Bounds] | None = None) -> T:
-    """Make a dataclass of a mapping, each field by its type; `bounds` are those of its numbers."""
+    """Convert a mapping to a dataclass, each field by its type; `bounds` limits the numbers."""
     if not isinstance(value, Mapping):
         raise BadField(f"{type(value).__name__}, expected names and values")
     assert is_dataclass(kind)
@@ -126,7 +126,7 @@ def as_dataclass(kind: type[T], value: Any, bounds: Mapping[str, Bounds] | None 
 
 
 def as_type(value: Any, kind: Any, bounds: Bounds | None = None) -> Any:
-    """Take a value of the type that an annotation names."""
+    """Check a value against a type annotation, and convert it."""
     low, high = bounds or (-LARGEST, LARGEST)
     if kind is Any:
         return value

@@ -1,7 +1,7 @@
-"""Limits on what a file may ask for: one budget that every reader checks before it allocates.
+"""Memory limits: every reader checks how much a file claims before it allocates memory.
 
-A file of n bytes may claim 256 MiB, or 200 n if that is more, and never more than 16 GiB. Pictures
-and arrays of views stay far below; what claims more is damaged, or made to fill the memory.
+A file of n bytes may claim 256 MiB, or 200 n bytes if that is more, but never more than 16 GiB.
+Pictures and arrays of views stay far below. A file that claims more is damaged or malicious.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from pathlib import Path
 from oaccdepth.errors import UnreadableFile
 
 MOST_BYTES = 16 << 30
-FREE_BYTES = 1 << 28  # that any file may claim
-COMPRESSION = 200  # bytes claimed for one that is stored: no pictures compress so well; zeros do
-MOST_COMPRESSION = 2000  # deflate reaches 1032; what claims more was never written
+FREE_BYTES = 1 << 28  # every file may claim this much
+COMPRESSION = 200  # bytes claimed per stored byte; no picture compresses so well, only zeros do
+MOST_COMPRESSION = 2000  # deflate reaches 1032; no file can really hold more
 MOST_VIEW_PIXELS = 1 << 26  # 8192 x 8192
 MOST_PICTURE_PIXELS = 81 * 2048 * 2048  # all views of a large light field in one picture
 
 
 def allowed(stored: int) -> int:
-    """Bytes that a file, or a part of one, may claim if it holds `stored` bytes."""
+    """Return how many bytes a file (or part of one) of `stored` bytes may claim."""
     return min(MOST_BYTES, max(FREE_BYTES, COMPRESSION * stored))
 
 
 def check_array(path: Path, name: str, claimed: int, stored: int) -> None:
-    """Refuse an array that claims far more than the file holds."""
+    """Refuse an array that claims far more bytes than the file stores."""
     if claimed > allowed(stored) or claimed > MOST_COMPRESSION * max(1, stored):
         raise UnreadableFile(
             f"{path}: {name} claims {claimed} bytes and holds {stored}. Copy or export it again."
@@ -34,7 +34,7 @@ def check_array(path: Path, name: str, claimed: int, stored: int) -> None:
 
 
 def check_picture(path: Path, size: tuple[int, int], most_pixels: int, pixel_bytes: int) -> None:
-    """Refuse a picture, by the (height, width) in its header, that is empty or far too large."""
+    """Refuse a picture whose header gives a (height, width) that is 0 or far too large."""
     height, width = size
     pixels = height * width
     if pixels > most_pixels:
@@ -53,5 +53,5 @@ def check_picture(path: Path, size: tuple[int, int], most_pixels: int, pixel_byt
 
 
 def claimed_bytes(shape: Sequence[int], itemsize: int) -> int:
-    """Bytes of an array of this shape, however large; NumPy's own product overflows."""
+    """Return the size of an array in bytes; never overflows, unlike NumPy's product."""
     return math.prod(int(size) for size in shape) * itemsize

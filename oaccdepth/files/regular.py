@@ -20,15 +20,15 @@ KINDS = {
 
 
 def is_regular(path: Path | str) -> bool:
-    """Whether it is a regular file, or a link to one. Never raises, unlike `Path.is_file`."""
+    """Whether a path is a regular file or a link to one. Unlike `Path.is_file`, never raises."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
-    except (OSError, ValueError):  # not there, not ours to see, too long, a loop of links
+    except (OSError, ValueError):  # missing, no permission, too long, or a loop of links
         return False
 
 
 def other_kind(path: Path) -> str | None:
-    """What is there instead of a regular file, such as "a device"; None if nothing else is."""
+    """Name what is there instead of a regular file, such as "a device"; otherwise None."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
@@ -37,9 +37,9 @@ def other_kind(path: Path) -> str | None:
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file for reading; anything else is refused, and never waited for."""
+    """Open a regular file for reading; refuse anything else, without ever blocking."""
     _check(path, os.stat(path).st_mode)
-    # Another process may have put something else there since: not blocking, and looked at again.
+    # Another process may have replaced the file since: open without blocking, then check again.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     handle = os.open(path, flags)
     try:
@@ -54,7 +54,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def _is_made_up(handle: int) -> bool:
-    """Whether an empty file is on no disk: /proc/kmsg and others are waited for when read."""
+    """Whether an empty file is not on a disk: reading /proc/kmsg and others would block."""
     return hasattr(os, "fstatvfs") and os.fstatvfs(handle).f_blocks == 0
 
 
@@ -65,7 +65,7 @@ def _check(path: Path, mode: int) -> None:
 
 
 def read_small(path: Path, most: int) -> bytes:
-    """Read a whole file that should be small; a larger one is refused before it fills memory."""
+    """Read a whole file that should be small; refuse a larger one before it fills the memory."""
     with open_regular(path) as file:
         data = file.read(most + 1)
     if len(data) > most:
@@ -74,9 +74,9 @@ def read_small(path: Path, most: int) -> bytes:
 
 
 def walk(folder: Path) -> Iterator[Path]:
-    """Every path below a folder, however deep; links to folders are not followed.
+    """Yield every path below a folder, at any depth; links to folders are not followed.
 
-    `Path.rglob` ends in a RecursionError below a thousand nested folders.
+    `Path.rglob` raises a RecursionError if a thousand folders are nested.
     """
     waiting = [folder]
     while waiting:
@@ -87,4 +87,4 @@ def walk(folder: Path) -> Iterator[Path]:
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(Path(entry.path))
         except OSError:
-            continue  # not ours to read, gone meanwhile, or its path is too long for the system
+            continue  # no permission, deleted meanwhile, or its path is too long for the system

@@ -1,4 +1,4 @@
-"""Text for files that people share: without the folders of the user who made them."""
+"""Removes the user's folders from text in files that people share."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import re
 from pathlib import PurePath, PureWindowsPath
 from typing import Any
 
-# From where an absolute path begins to the colon after it, or the end: a folder's name may hold
-# spaces, and our messages put a colon after a path.
+# From the start of an absolute path to the colon after it, or to the end of the line: folder names
+# may contain spaces, and our messages put a colon after a path.
 ABSOLUTE = re.compile(
     r"(?<![\w.~/\\:<-])(?:file://)?(?:/(?=[^\s/])|\\\\|[A-Za-z]:[\\/]|~[\\/])(?:(?!: |\n).)*"
 )
 
 
 def shareable(value: Any) -> Any:
-    """Shorten every absolute path, also within a text, to its last name."""
+    """Shorten every absolute path, also inside a text, to its last part."""
     if isinstance(value, dict):
         return {key: shareable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -25,4 +25,4 @@ def shareable(value: Any) -> Any:
 
 
 def _last_part(match: re.Match[str]) -> str:
-    return PureWindowsPath(match[0]).name  # knows both kinds of slashes
+    return PureWindowsPath(match[0]).name  # understands both kinds of slashes

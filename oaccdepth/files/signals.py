@@ -1,4 +1,4 @@
-"""Signals that end a program, held back between two renames that belong together."""
+"""Ctrl-C, SIGTERM and SIGHUP: end the program cleanly, and never in the middle of a write."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATIENCE_SECONDS = 10.0
 
 
 class Terminated(KeyboardInterrupt):
-    """A signal that ends the program arrived; what is half done is removed."""
+    """A signal that ends the program has arrived; unfinished files are removed."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -28,11 +28,11 @@ class Terminated(KeyboardInterrupt):
 
 
 class _Stop:
-    """Signal handler that raises Terminated, once, where that ends the program cleanly.
+    """Signal handler that raises Terminated once, at a point where the program can end cleanly.
 
-    Not during an import: an exception in there may abort the program (torch), or get lost.
-    Elsewhere, too, a library may drop it, or raise an error of its own instead; dropped, it is
-    raised again. Signals that come while the first one takes effect must not disturb the cleaning.
+    It waits during imports: an exception there may abort the program (torch) or get lost. Other
+    code, too, may swallow the exception or replace it with another error; if it is swallowed, we
+    raise it again. Further signals must not disturb the cleanup that the first one started.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class _Stop:
         self._when = 0.0
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Raise, unless it must wait."""
+        """Raise Terminated, or try again later."""
         if self.is_heeded or self._takes_effect():
             return
         if _is_importing(frame):
@@ -52,12 +52,12 @@ class _Stop:
         raise self._watched(number)
 
     def _takes_effect(self) -> bool:
-        """Whether the exception is on its way; not for ever, or nothing could end the program."""
+        """Whether the exception is still propagating; after a while we assume that it is stuck."""
         is_recent = time.monotonic() - self._when < PATIENCE_SECONDS
         return self._raised is not None and self._raised() is not None and is_recent
 
     def _watched(self, number: int) -> Terminated:
-        """Make the exception; if it ends and nobody has heeded it, it was lost."""
+        """Make the exception; if it is deleted before `heed` was called, it was lost."""
         error = Terminated(number)
         self._raised = weakref.ref(error, lambda gone: self._try_again(number))
         return error
@@ -73,7 +73,7 @@ class _Stop:
             again.start()
 
     def forgive(self, lost: sys.UnraisableHookArgs) -> None:
-        """Say nothing where Python can only report the exception: it is raised again."""
+        """Hide Python's message about a Terminated that could not be raised: it is raised again."""
         if not isinstance(lost.exc_value, Terminated):
             sys.__unraisablehook__(lost)
 
@@ -82,7 +82,7 @@ _stop = _Stop()
 
 
 def stop_cleanly() -> None:
-    """Let SIGTERM and SIGHUP end this program as Ctrl-C does: what is half done is removed."""
+    """Let SIGTERM and SIGHUP end this program like Ctrl-C: unfinished files are removed."""
     global _stop
     _stop = _Stop()
     sys.unraisablehook = _stop.forgive
@@ -90,22 +90,22 @@ def stop_cleanly() -> None:
 
 
 def heed(error: BaseException) -> int | None:
-    """Exit code, as shells give it, if a signal is behind this error; None if there is none.
+    """Return the shell's exit code if a signal caused this error; otherwise None.
 
-    From now on, other signals change nothing: the program ends.
+    From now on, other signals are ignored: the program is ending.
     """
     if _stop.is_heeded:
         return None
     if _stop.number:
         _stop.is_heeded = True
         return 128 + _stop.number
-    if isinstance(error, KeyboardInterrupt):  # where nobody called `stop_cleanly`
+    if isinstance(error, KeyboardInterrupt):  # if `stop_cleanly` was not called
         return 128 + getattr(error, "number", int(signal.SIGINT))
     return None
 
 
 def leave_at_once() -> None:
-    """Let signals end this program where it is, while there is nothing to clean up."""
+    """Let signals end this program immediately, while there is nothing to clean up."""
 
     def leave(number: int, frame: FrameType | None) -> None:
         if not _stop.is_heeded:
@@ -117,9 +117,9 @@ def leave_at_once() -> None:
 
 
 def leave_if_stopped(code: object) -> None:
-    """After a signal, end without Python's own cleaning up.
+    """After a signal, exit without Python's own cleanup.
 
-    It crashes in libraries that were interrupted: LLVM frees twice what it was about to hand over.
+    That cleanup crashes in libraries that were interrupted, such as LLVM (a double free).
     """
     if not _stop.is_heeded:
         return
@@ -127,7 +127,7 @@ def leave_if_stopped(code: object) -> None:
 
     if hasattr(signal, "SIGCHLD"):
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # torch would complain about its loader
-    for child in active_children():  # others than the loader's are gone by now
+    for child in active_children():  # only the loader's are still running
         child.kill()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
@@ -145,13 +145,13 @@ def _is_importing(frame: FrameType | None) -> bool:
 
 def _install(handler: Callable[[int, FrameType | None], None]) -> None:
     for number in ENDING:
-        if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup: it stays so
+        if signal.getsignal(number) != signal.SIG_IGN:  # keep ignoring it, as under nohup
             signal.signal(number, handler)
 
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Put off the signals that end a program until the work inside is done."""
+    """Delay signals that end the program until the block is done."""
     came: list[int] = []
     try:
         with _handled(lambda number, frame: came.append(number)):
@@ -162,13 +162,13 @@ def uninterrupted() -> Iterator[None]:
 
 
 def ignore(*_: object) -> None:
-    """Leave the signals that end a program to the process that has started this one."""
+    """Ignore signals that end the program; the parent process handles them."""
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
 
 
 def undisturbed() -> AbstractContextManager[None]:
-    """Ignore the signals that end a program."""
+    """Ignore signals that end the program during the block."""
     return _handled(signal.SIG_IGN)
 
 

@@ -1,8 +1,8 @@
 """Paths -> light fields: one small file per format, in the order in which they are tried.
 
-A reader's module offers NAME, EXTENSIONS, SIGN (how it is recognised), `detect(path)` (cheap: names
-and first bytes) and `open_grid(path, options)`, which finds the views and loads none of them.
-`assemble` makes the light field of what it found.
+A reader module has NAME, EXTENSIONS, SIGN (how the format is recognised), `detect(path)` (cheap:
+looks at names and first bytes) and `open_grid(path, options)`, which finds the views but does not
+load them. `assemble` then makes the light field.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ from oaccdepth.readers.search import find_in
 from oaccdepth.readers.unread import Unread
 
 READERS: tuple[ModuleType, ...] = (
-    hci,  # before view_folder, which would take its views for numbered ones
-    frames,  # before view_folder: thumbnails may lie beside the folders
+    hci,  # before view_folder, which would take its views as numbered pictures
+    frames,  # before view_folder: there may be thumbnails beside the folders
     view_folder,
-    matlab,  # before hdf5, which MATLAB 7.3 also is
+    matlab,  # before hdf5: MATLAB 7.3 files are HDF5, too
     hdf5,
     arrays,
-    lenslet,  # before mosaic, which takes any picture
+    lenslet,  # before mosaic, which accepts any picture
     mosaic,
 )
-REFUSED: tuple[ModuleType, ...] = (lytro_raw, quilt)  # recognised, to say what to do instead
+REFUSED: tuple[ModuleType, ...] = (lytro_raw, quilt)  # recognised only to say what to do instead
 
 __all__ = ["READERS", "REFUSED", "find", "find_unread", "read", "read_ground_truth"]
 
 
 def read(path: Path | str, options: ReadOptions = ReadOptions()) -> LightField:
-    """Read a light field, whatever its format; only the views that are used are loaded.
+    """Read a light field of any supported format; load only the views that are used.
 
     Raises
     ------
     UnreadableFile, UnknownFormat, InvalidLightField, InvalidOption
-        One sentence on what is wrong, what was expected and what to do.
+        The message says what is wrong, what was expected and what to do.
     """
     path = Path(path)
     reader = choose_reader(path, options)
@@ -66,9 +66,9 @@ def read(path: Path | str, options: ReadOptions = ReadOptions()) -> LightField:
 
 
 def read_ground_truth(path: Path | str, options: ReadOptions = ReadOptions()) -> FloatArray | None:
-    """Read the disparity of the centre view, (h, w) [px], if it lies beside the light field.
+    """Read the ground-truth disparity of the centre view, (h, w) [px]; None if there is none.
 
-    In our sign (nearer is larger), cropped and scaled as the views are.
+    Nearer points have larger disparity. The map is cropped and scaled like the views.
     """
     path = Path(path)
     grid = choose_reader(path, options).open_grid(path, options)
@@ -80,7 +80,7 @@ def read_ground_truth(path: Path | str, options: ReadOptions = ReadOptions()) ->
 
 
 def find(root: Path | str) -> list[Path]:
-    """Find every light field under a folder, sorted; folders of views are not searched further."""
+    """Find every light field under a folder, sorted; do not search inside folders of views."""
     root = Path(root)
     if not os.path.exists(root):
         raise UnreadableFile(f"{root}: no such file or folder. Check the path.")
@@ -88,25 +88,25 @@ def find(root: Path | str) -> list[Path]:
 
 
 def find_unread(root: Path | str, found: Sequence[Path]) -> list[Unread]:
-    """Find what looks like a light field under a folder but is not among those found, and why."""
+    """Find paths that look like light fields but are not in `found`, each with the reason."""
     return unread.find_unread(Path(root), found, READERS, REFUSED)
 
 
 def choose_reader(path: Path, options: ReadOptions = ReadOptions()) -> ModuleType:
     """Return the first reader that recognises a path."""
-    if not os.path.exists(path):  # Path.exists() raises for a place that may not be looked at
+    if not os.path.exists(path):  # Path.exists() raises without permission
         raise UnreadableFile(f"{path}: no such file or folder. Check the path.")
     for module in REFUSED:
         if module.detect(path):
             refusal: UnknownFormat = module.refuse(path)
             raise refusal
     if options.pattern is not None and path.is_dir() and not frames.detect(path):
-        return view_folder  # the user says which pictures are the views
+        return view_folder  # the user chose which pictures are views
     for module in READERS:
         if module.detect(path):
             return module
     if options.views is not None and path.is_dir() and view_names(list_files(path)):
-        return view_folder  # fewer pictures than we take for views without being told
+        return view_folder  # too few pictures to be taken as views without --views
     raise _unknown(path)
 
 

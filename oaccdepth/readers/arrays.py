@@ -36,9 +36,9 @@ NAME = "numpy"
 EXTENSIONS: tuple[str, ...] = (".npy", ".npz")
 SIGN = "NumPy file with an array of views; its axes by shape, or by --axes uvhwc"
 
-HEADER_BYTES = 1 << 16  # a header that is longer holds no array of numbers
+HEADER_BYTES = 1 << 16  # no array of numbers has a longer header
 MOST_MEMBERS = 1000
-# How NumPy packs members. Of others, zipfile unpacks all that it has read, a gigabyte at a time.
+# Compression that NumPy uses. With others, zipfile may unpack a gigabyte at a time.
 PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 DAMAGED = (
     OSError,
@@ -58,7 +58,7 @@ DAMAGED = (
 
 
 def detect(path: Path) -> bool:
-    """A file with one of NumPy's extensions."""
+    """Accept a file with one of NumPy's extensions."""
     return is_regular(path) and path.suffix.lower() in EXTENSIONS
 
 
@@ -95,7 +95,7 @@ def map_array(path: Path) -> Array:
             raise ValueError("truncated")
         order: Literal["C", "F"] = "F" if header.is_fortran else "C"
         if 0 in header.shape:
-            return np.empty(header.shape, header.dtype, order)  # nothing can be mapped
+            return np.empty(header.shape, header.dtype, order)  # an empty array cannot be mapped
         return np.asarray(np.memmap(path, header.dtype, "r", header.start, header.shape, order))
     except DAMAGED as error:
         raise _damaged(path) from error
@@ -103,16 +103,16 @@ def map_array(path: Path) -> Array:
 
 @dataclass(frozen=True)
 class _Header:
-    """What an .npy file, or a member of an archive, says about its array."""
+    """Header of an .npy file or of an archive member."""
 
     shape: tuple[int, ...]
     is_fortran: bool
     dtype: np.dtype[Any]
-    start: int  # of the values
+    start: int  # offset of the values
 
 
 def _parse_header(start: bytes) -> _Header:
-    """Parse the header; only the beginning of the file is ever read for it."""
+    """Parse the header from the first bytes of a file."""
     file = io.BytesIO(start)
     version = np.lib.format.read_magic(file)
     read = (
@@ -121,7 +121,7 @@ def _parse_header(start: bytes) -> _Header:
         else np.lib.format.read_array_header_2_0
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about files of Python 2
+        warnings.simplefilter("ignore")  # about files written by Python 2
         shape, is_fortran, dtype = read(file)
     if any(size < 0 for size in shape):
         raise ValueError("negative size")
@@ -170,7 +170,7 @@ def _check_validity(valid: Array, grid: ViewGrid) -> None:
 
 
 def read_members(path: Path, names: Sequence[str]) -> list[Array]:
-    """Read arrays of numbers from an archive, after a look at what each of them claims."""
+    """Read arrays of numbers from an archive; check the size that each of them claims first."""
     members = {member.name: member for member in _list_members(path) if member.is_numeric}
     for name in names:
         if name not in members:
@@ -179,7 +179,7 @@ def read_members(path: Path, names: Sequence[str]) -> list[Array]:
 
 
 def _list_members(path: Path) -> list[Dataset]:
-    """Names and shapes in an archive, from the headers of its members."""
+    """List the names and shapes in an archive; read only the headers of its members."""
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             members = archive.infolist()

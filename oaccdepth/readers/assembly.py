@@ -1,4 +1,4 @@
-"""ViewGrid -> LightField: loads the views that are used, once, into one array, and checks them."""
+"""ViewGrid -> LightField: loads the views that are used into one array and checks them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 def assemble(path: Path, grid: ViewGrid, options: ReadOptions, format_name: str) -> LightField:
-    """Load the views of a grid that are to be used, as a light field in our convention."""
+    """Load the views to use from a grid; return a light field in our axis convention."""
     source = str(path)
     grid = _with_order(source, grid, options)
     window = choose_window(source, grid, options, _measure_exposure(grid))
@@ -57,7 +57,7 @@ def _scaled(disparity_range: Range | None, factor: float) -> Range | None:
 
 
 def _camera_places(grid: ViewGrid, window: Window) -> FloatArray | None:
-    """Places (u, v, 2) of the views used [steps of the file]; None if they are each one apart."""
+    """Positions (u, v, 2) of the used views [steps of the file]; None if all steps are 1."""
     if grid.places is not None:
         used = grid.places[np.ix_(window.rows, window.columns)] / _median_step(grid.places)
     else:
@@ -70,13 +70,13 @@ def _camera_places(grid: ViewGrid, window: Window) -> FloatArray | None:
 
 
 def _median_step(places: FloatArray) -> float:
-    """Give the usual distance of neighbours in a row (or column), in the unit of the file."""
+    """Median distance between neighbours in a row (or column), in the unit of the file."""
     axis = 1 if places.shape[1] > 1 else 0
     return float(np.median(np.linalg.norm(np.diff(places, axis=axis), axis=-1))) or 1.0
 
 
 def _simplest(valid: BoolArray | None) -> BoolArray | None:
-    """No mask if everything is valid; one value per view if no view is valid in part only."""
+    """Simplify a mask: None if all is valid; one value per view if no view is partly valid."""
     if valid is None or valid.all():
         return None
     if valid.ndim == 4:
@@ -87,7 +87,7 @@ def _simplest(valid: BoolArray | None) -> BoolArray | None:
 
 
 class _Stack:
-    """The array that becomes the light field, while it is being filled, in the file's order."""
+    """The array that becomes the light field, filled in the order of the file."""
 
     def __init__(self, source: str, grid: ViewGrid, window: Window, options: ReadOptions) -> None:
         self.source, self.grid, self.window = source, grid, window
@@ -101,7 +101,7 @@ class _Stack:
         )
         self.stored = centre.shape[0], centre.shape[1]
         self.cut = choose_cut(self.stored, options, source)
-        # Pieces come in any order: they are scaled when all are there.
+        # Pieces come in any order, so we scale the views after all pieces have been read.
         size = self.stored if self.cut is None else self.cut.part if grid.pieces else self.cut.size
         shape = (rows, columns, *size, self.conversion.channels)
         _check_size(source, shape, self.conversion.dtype)
@@ -113,7 +113,7 @@ class _Stack:
         self.report = values.Report()
 
     def fill(self) -> list[str]:
-        """Load every view that is used; say what was wrong with the numbers."""
+        """Load every view that is used; return notes about problems with its values."""
         pieces = self.grid.pieces
         if pieces is None:
             self._load_one_by_one()
@@ -173,7 +173,7 @@ class _Stack:
             self._mask()[place] &= valid
 
     def _shrink(self, cut: Cut) -> None:
-        """Scale all views down, one after the other."""
+        """Scale all views down, one at a time."""
         large, valid = self.views, self.valid
         rows, columns, channels = *large.shape[:2], large.shape[-1]
         self.views = np.zeros((rows, columns, *cut.size, channels), dtype=large.dtype)
@@ -184,7 +184,7 @@ class _Stack:
                 self._mask()[u, v] = cut.shrink_validity(valid[u, v])
 
     def check_centre(self) -> None:
-        """Refuse a centre view without a valid pixel: there is nothing to estimate."""
+        """Refuse a centre view that has no valid pixel."""
         rows, columns = self.window.shape
         if self.valid is not None and not self.valid[rows // 2, columns // 2].any():
             raise InvalidLightField(
@@ -198,7 +198,7 @@ class _Stack:
         return self.valid
 
     def mask_unexposed(self) -> list[str]:
-        """Mask views that are dark as a whole, and dark corners of the others."""
+        """Mask out dark views, and dark corners of the other views."""
         rows, columns = self.window.shape
         notes = []
         if self.window.dark is not None:
@@ -209,7 +209,7 @@ class _Stack:
         for u in range(rows):
             for v in range(columns):
                 if self.window.dark is not None and self.window.dark[u, v]:
-                    continue  # masked and counted already
+                    continue  # already masked and counted
                 exposed = values.exposed_pixels(self.views[u, v], centre)
                 if not exposed.all():
                     self._mask()[u, v] &= exposed
@@ -219,7 +219,7 @@ class _Stack:
         return notes
 
     def arrange(self, options: ReadOptions) -> list[str]:
-        """Bring the camera axes into our order: as the format has them, as asked, as measured."""
+        """Bring the camera axes into our order: as the format, the user or a check says."""
         self._rearrange(self.grid.arrangement)
         asked = Arrangement(options.transpose, options.flip_u, options.flip_v)
         if asked:
@@ -246,12 +246,12 @@ class _Stack:
         return notes
 
     def _voting_grid(self) -> tuple[int, int]:
-        """Views that may be looked at: of the whole file, unless its outer ones are dark."""
+        """Grid for the orientation check: the whole file, unless its outer views are dark."""
         rows, columns = self.window_shape
         if self.grid.vignetted:
             return rows, columns
         centre_u, centre_v = self.window.centre
-        # As many on both sides: the file's centre is not the window's if the array is even.
+        # As many views on both sides: with an even number, the window may have another centre.
         around = [
             2 * min(at, size - 1 - at) + 1 if size > 2 else size
             for at, size in zip((centre_u, centre_v), self.grid.shape, strict=True)
@@ -262,11 +262,11 @@ class _Stack:
 
     @property
     def window_shape(self) -> tuple[int, int]:
-        """Rows and columns as they are arranged now."""
+        """Rows and columns in the current arrangement."""
         return self.views.shape[0], self.views.shape[1]
 
     def _grey(self, down: int, right: int) -> FloatArray | None:
-        """Give the view so many steps of the file from the centre, as arranged; None: missing."""
+        """Return the view at this distance from the centre, as arranged; None if it is missing."""
         known = self.grid.arrangement
         step = (-down if known.flip_u else down, -right if known.flip_v else right)
         step = (step[1], step[0]) if known.transpose else step
@@ -289,7 +289,7 @@ class _Stack:
 
 
 def _overlap(part: slice, length: int, window: slice) -> tuple[slice, slice]:
-    """Where a part of an axis lies in a window of it, and which section of the part that is."""
+    """Intersect part of an axis with a window; return slices into the window and into the part."""
     start, stop, _ = part.indices(length)
     first, last = max(start, window.start), min(stop, window.stop)
     last = max(first, last)
@@ -298,10 +298,10 @@ def _overlap(part: slice, length: int, window: slice) -> tuple[slice, slice]:
 
 
 def _say_correction(done: Arrangement) -> tuple[str, str]:
-    """Say what was done, and what to pass if that was wrong.
+    """Say what was corrected, and which option to pass if that was wrong.
 
-    Which of two axes is the wrong one only shows in what hides what, so it may be a guess; the
-    other one gives the same picture with near and far exchanged.
+    Only occlusions show which of the two axes is wrong, so the choice may be a guess. Reversing
+    the other axis gives the same disparities with near and far exchanged.
     """
     if done.flip_u == done.flip_v:
         return "corrected", "If that is wrong, pass --no-check-orientation."
@@ -315,7 +315,7 @@ def _say_correction(done: Arrangement) -> tuple[str, str]:
 
 
 def _say_open_sign(grid: tuple[int, int]) -> str:
-    """Say that near and far may be exchanged, and what settles it."""
+    """Say that near and far may be exchanged, and which options to pass."""
     flips = "--flip-v" if grid[0] == 1 else "--flip-u" if grid[1] == 1 else "--flip-u --flip-v"
     return (
         "nothing in the views tells whether near and far are exchanged. If they come out "
@@ -338,7 +338,7 @@ def _check_size(source: str, shape: tuple[int, ...], dtype: np.dtype[np.generic]
 
 
 def _measure_exposure(grid: ViewGrid) -> FloatArray | None:
-    """Brightness (u, v) of all views, where the outer ones may be dark."""
+    """Measure the brightness (u, v) of all views, if the outer ones may be dark."""
     if not grid.vignetted:
         return None
     if grid.sample is not None:
@@ -356,7 +356,7 @@ def _apply_gamma(views: Array, grid: ViewGrid, options: ReadOptions) -> list[str
     gamma = options.gamma
     if gamma is None:
         rows, columns = views.shape[:2]
-        is_candidate = grid.may_be_linear and views.dtype == np.uint16  # as decoders write
+        is_candidate = grid.may_be_linear and views.dtype == np.uint16  # as decoders write it
         gamma = values.choose_gamma(views[rows // 2, columns // 2]) if is_candidate else 1.0
         note = f"Dark, linear values: display gamma {gamma:g} applied (--gamma 1 keeps them)."
     else:
@@ -368,7 +368,7 @@ def _apply_gamma(views: Array, grid: ViewGrid, options: ReadOptions) -> list[str
 
 
 def _check_missing(source: str, grid: ViewGrid, window: Window, options: ReadOptions) -> list[str]:
-    """Refuse a grid with holes, unless it is a cross of views or the user allows them."""
+    """Refuse a grid with missing views, unless it is a cross or the user allows it."""
     missing = [(u, v) for u in window.rows for v in window.columns if (u, v) in grid.absent]
     if not missing:
         return []
@@ -391,7 +391,7 @@ def _check_missing(source: str, grid: ViewGrid, window: Window, options: ReadOpt
 
 
 def is_sparse_by_design(shape: tuple[int, int], absent: frozenset[Position]) -> bool:
-    """Whether the holes leave the middle row and column, and are the same turned by 180 degrees."""
+    """Whether the middle row and column are complete and the gaps are point-symmetric."""
     rows, columns = shape
     if len(absent) < 0.25 * rows * columns:
         return False
@@ -436,7 +436,7 @@ def _any_grey(
     conversion: values.Conversion | None = None,
     cut: Cut | None = None,
 ) -> FloatArray | None:
-    """A view of the file as grey, for the checks of order and orientation; None: missing."""
+    """Load a view in grey for the order and orientation checks; None if it is missing."""
     view = grid.load(u, v)
     if view is None:
         return None

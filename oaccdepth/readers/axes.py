@@ -1,7 +1,8 @@
 """Arrays of any axis order -> ViewGrid.
 
-Axes are letters: u, v camera row and column; h, w; c; n number of a view. The array may be in
-memory, mapped (.npy) or an HDF5 dataset; only what is asked for is read.
+Letters name the axes: u and v are camera row and column, h and w height and width, c channels,
+n the number of a view. The array may be in memory, memory-mapped (.npy) or an HDF5 dataset; only
+the requested part is read.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from oaccdepth.options import ReadOptions
 from oaccdepth.readers.grid import LARGEST_GRID, Piece, ViewGrid
 from oaccdepth.readers.names import square_of
 
-# In this order: the first that fits the shape is taken.
+# Tried in this order: the first one that fits the shape is used.
 KNOWN_AXES = (
     "uvhwc",  # ours, LFToolbox and BasicLFSR in MATLAB, HCI
-    "cwhvu",  # the same, written by MATLAB and seen through HDF5
+    "cwhvu",  # the same, written by MATLAB and read through HDF5
     "hwcuv",  # FSLFDE
     "hwuvc",
     "uvchw",
@@ -37,17 +38,17 @@ KNOWN_AXES = (
     "nhw",
     "hwn",
 )
-MOST_GUESSED_VIEWS = 20  # per axis: more is taken for pixels
+MOST_GUESSED_VIEWS = 20  # per axis; a longer axis is taken as pixels
 PIECE_BYTES, SAMPLE_BYTES = 4 << 20, 1 << 20
-FEWEST_LINES = 4  # of a sample
-Open = Callable[[], AbstractContextManager[Any]]  # gives the array, indexable, with shape and dtype
+FEWEST_LINES = 4  # in a sample
+Open = Callable[[], AbstractContextManager[Any]]  # yields an array-like: shape, dtype, indexing
 
 
 def choose_axes(shape: Sequence[int], source: str, axes: str | None, matlab: bool = False) -> str:
-    """Choose the axis order of an array: as asked (--axes), or the first known one that fits.
+    """Choose the axis order of an array: the one from --axes, or the first known one that fits.
 
-    `matlab`: the array was written by MATLAB and its axes appear reversed; the user writes them
-    as MATLAB shows them.
+    `matlab`: MATLAB wrote the array, so its axes appear reversed. Users give --axes in the order
+    in which MATLAB shows them.
     """
     if axes is not None:
         letters = _check_axes(axes.lower(), shape, source)
@@ -98,7 +99,7 @@ def _fits(axes: str, shape: tuple[int, ...]) -> bool:
 
 
 def loaded_once(load: Callable[[], Array]) -> Open:
-    """Open an array that can only be read whole: at first use, and then kept."""
+    """Open an array that can only be read as a whole: load it at first use, then keep it."""
     kept = cache(load)
     return lambda: nullcontext(kept())
 
@@ -111,7 +112,7 @@ def array_grid(
     source: str,
     reason: str,
 ) -> ViewGrid:
-    """Make a grid of views from an array; every access opens it, reads, and closes it."""
+    """Make a grid of views from an array; every access opens and closes the array."""
     size = dict(zip(axes, shape, strict=True))
     if 0 in shape:
         raise InvalidLightField(f"{source}: the array is empty ({' x '.join(map(str, shape))}).")
@@ -155,7 +156,7 @@ def _stack_grid(
     source: str,
     reason: str,
 ) -> ViewGrid:
-    """Views that are only numbered, row after row."""
+    """Make a grid from views that are only numbered, row by row or column by column."""
     shape = options.views or square_of(size["n"], size["n"])
     if shape is None or shape[0] * shape[1] != size["n"]:
         raise InvalidLightField(
@@ -179,7 +180,7 @@ def _stack_grid(
 
 
 def _order(have: str, want: str) -> tuple[int, ...]:
-    """Permutation that brings axes `have` into the order of `want`, of which c may be missing."""
+    """Return the permutation from axis order `have` to `want`; `have` may lack c."""
     return tuple(have.index(axis) for axis in want if axis in have)
 
 
@@ -189,7 +190,7 @@ def _as_slice(numbers: Sequence[int]) -> slice:
 
 
 def _read_pieces(array: Any, axes: str, rows: slice, columns: slice) -> Iterator[Piece]:
-    """Go through the array once, in slabs along the picture axis that is stored first."""
+    """Read the array once, in slabs along h or w, whichever is stored first."""
     along = "h" if axes.index("h") < axes.index("w") else "w"
     size = array.shape[axes.index(along)]
     wanted = _thickness(array, axes, along, PIECE_BYTES)
@@ -209,19 +210,19 @@ def _read_pieces(array: Any, axes: str, rows: slice, columns: slice) -> Iterator
 
 
 def _thickness(array: Any, axes: str, along: str, budget: int) -> int:
-    """Pixels along one axis that make a slab of so many bytes."""
+    """Number of pixels along one axis, so that a slab has about `budget` bytes."""
     per_pixel = array.dtype.itemsize * math.prod(array.shape) // array.shape[axes.index(along)]
     return max(1, int(budget // max(1, per_pixel)))
 
 
 def _in_whole_chunks(array: Any, place: int, thickness: int) -> int:
-    """Round to whole chunks of an HDF5 file, so that none is decompressed twice."""
+    """Round to whole chunks of an HDF5 file, so that no chunk is decompressed twice."""
     chunks = getattr(array, "chunks", None)
     return max(1, thickness // chunks[place]) * int(chunks[place]) if chunks else thickness
 
 
 def _read_lines(array: Any, axes: str) -> Array:
-    """Read a few lines, evenly spaced, of every view, (u, v, h', w'[, c])."""
+    """Read a few evenly spaced lines of every view, (u, v, h', w'[, c])."""
     along = "h" if axes.index("h") < axes.index("w") else "w"
     size = array.shape[axes.index(along)]
     lines = max(FEWEST_LINES, _thickness(array, axes, along, SAMPLE_BYTES))

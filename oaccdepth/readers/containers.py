@@ -1,4 +1,4 @@
-"""What files that hold arrays have in common: which array is the views, and what lies beside it."""
+"""Shared by array files (NumPy, HDF5, MATLAB): finds the array of views and the data beside it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from oaccdepth.options import Range, ReadOptions
 from oaccdepth.readers.grid import ViewGrid
 
 PREFERRED = ("LF", "LF/LF", "lightField", "lightfield", "lf", "image", "views")
-OUR_AXES = "uvhwc"  # of the files that we write
+OUR_AXES = "uvhwc"  # in the files that we write
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """An array of numbers in a file."""
+    """An array in a file."""
 
     name: str  # with its group, such as LF/LF
     shape: tuple[int, ...]
@@ -34,9 +34,9 @@ class Dataset:
 def choose_dataset(
     path: Path, datasets: list[Dataset], options: ReadOptions, is_reversed: bool = False
 ) -> Dataset:
-    """Choose the array that holds the views: by its name, or the largest one of enough axes.
+    """Choose the array that holds the views: by name, or the largest one with enough axes.
 
-    `is_reversed`: a message shows the axes in MATLAB's order, the reverse of ours.
+    `is_reversed`: error messages show the axes in MATLAB's order, the reverse of ours.
     """
     numeric = [dataset for dataset in datasets if dataset.is_numeric]
     fewest_axes = 3 if options.axes else 4
@@ -60,14 +60,14 @@ def choose_dataset(
 
 
 def check_storage(path: Path, dataset: Dataset) -> None:
-    """Refuse an array that claims far more than the file holds; before any part of it is read."""
+    """Refuse an array that claims far more than the file holds, before reading any of it."""
     check_array(path, dataset.name, dataset.bytes_claimed, dataset.bytes_stored)
 
 
 def parse_extras(
     path: Path, camera: Any | None, disparity_range: Any | None
 ) -> tuple[Camera | None, Range | None]:
-    """Camera and disparity range as our files hold them: four numbers, and two."""
+    """Parse the camera (four or six numbers) and disparity range (two) of our own files."""
     try:
         return (
             None if camera is None else as_camera(camera),
@@ -80,7 +80,7 @@ def parse_extras(
 
 
 def with_validity(grid: ViewGrid, valid_of: Callable[[int, int], Any]) -> ViewGrid:
-    """Add a stored validity to each view as its alpha."""
+    """Add a stored validity mask to each view as its alpha channel."""
 
     def load(u: int, v: int) -> Array | None:
         view = grid.load(u, v)
@@ -90,7 +90,7 @@ def with_validity(grid: ViewGrid, valid_of: Callable[[int, int], Any]) -> ViewGr
 
 
 def _add_alpha(view: Array, valid: Array) -> Array:
-    """Append a validity, one value or (h, w), to a view (h, w, c) as alpha: 1 or 0."""
+    """Append a mask, one value or (h, w), to a view (h, w, c) as alpha, 1 or 0."""
     alpha = np.empty((*view.shape[:2], 1), dtype=view.dtype)
     try:
         seen = np.greater(valid, 0)  # not cast: a number may be too large for the type of the views

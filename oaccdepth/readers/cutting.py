@@ -1,4 +1,4 @@
-"""--crop and --scale: the part of each view that is used, and how small. Arrays only, no files."""
+"""--crop and --scale: cut out and shrink a part of each view. Arrays only, no files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oaccdepth.lightfield import Array, BoolArray, FloatArray
 from oaccdepth.options import ReadOptions
 
 CROP = re.compile(r"(?P<width>\d{1,6})x(?P<height>\d{1,6})(\+(?P<x>\d{1,6})\+(?P<y>\d{1,6}))?")
-FEWEST_PIXELS = 16  # on a side; less shows nothing
+FEWEST_PIXELS = 16  # per side; smaller views show nothing useful
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Cut:
     stored: tuple[int, int]  # height, width of the stored view [px]
     corner: tuple[int, int]  # row, column of the part's first pixel
     part: tuple[int, int]  # height, width of the part [stored px]
-    size: tuple[int, int]  # height, width of what is used [px]
+    size: tuple[int, int]  # height, width after scaling [px]
     scale: float
 
     @property
@@ -33,11 +33,11 @@ class Cut:
         return slice(top, top + height), slice(left, left + width)
 
     def apply(self, view: Array) -> Array:
-        """Cut a stored view (h, w, c) and scale it; every pixel is the mean of what it covers."""
+        """Crop a stored view (h, w, c) and scale it; each pixel is the mean over its area."""
         return self.shrink(view[self.window])
 
     def shrink(self, part: Array) -> Array:
-        """Scale a part (h, w, c)."""
+        """Scale a cropped view (h, w, c)."""
         if part.shape[:2] == self.size:
             return part
         small = cv2.resize(
@@ -46,21 +46,21 @@ class Cut:
         return np.asarray(small.reshape(*self.size, part.shape[-1]))
 
     def shrink_validity(self, valid: BoolArray) -> BoolArray:
-        """Scale a part's validity (h, w): a pixel is valid if all that it covers is."""
+        """Scale a cropped mask (h, w): a pixel is valid if all pixels that it covers are valid."""
         if valid.shape == self.size:
             return valid
         share = cv2.resize(valid.astype(np.float32), self.size[::-1], interpolation=cv2.INTER_AREA)
         return np.asarray(share > 1 - 1e-4, dtype=np.bool_)
 
     def apply_to_disparity(self, disparity: FloatArray) -> FloatArray:
-        """Cut and scale a disparity map (h, w): no means over edges, and smaller steps."""
+        """Crop and scale a disparity map (h, w) and its values; do not average across edges."""
         part = np.ascontiguousarray(disparity[self.window])
         small = cv2.resize(part, self.size[::-1], interpolation=cv2.INTER_NEAREST_EXACT)
         return np.asarray(small * np.float32(self.scale), dtype=np.float32)
 
 
 def choose_cut(resolution: tuple[int, int], options: ReadOptions, source: str) -> Cut | None:
-    """Which part --crop and --scale leave of views of this height and width; None: everything."""
+    """Apply --crop and --scale to views of this (height, width); None if neither is used."""
     if not 0 < options.scale <= 1:
         raise InvalidOption(
             f"--scale {options.scale:g}: expected more than 0 and at most 1, such as 0.5."
@@ -74,7 +74,7 @@ def choose_cut(resolution: tuple[int, int], options: ReadOptions, source: str) -
         raise InvalidOption(
             f"{text}: leaves {width} x {height} pixels, expected {FEWEST_PIXELS} or more each way."
         )
-    # A part that is a whole number of small pixels: the scale is the same in both directions.
+    # Use a whole number of small pixels, so that the scale is the same in both directions.
     used = (
         min(part[0], round(height / options.scale)),
         min(part[1], round(width / options.scale)),
@@ -85,7 +85,7 @@ def choose_cut(resolution: tuple[int, int], options: ReadOptions, source: str) -
 def _parse_crop(
     resolution: tuple[int, int], text: str | None, source: str
 ) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Corner (row, column) and size (height, width) of the part."""
+    """Parse --crop; return the corner (row, column) and size (height, width)."""
     if text is None:
         return (0, 0), resolution
     match = CROP.fullmatch(text.strip().lower())

@@ -1,8 +1,9 @@
 """Picture files -> arrays, with their bit depth and alpha. RGB, rows from the top.
 
-Pillow is strict about damaged files and silent, OpenCV keeps 16 bits per channel: each decodes what
-it is right for. The size is read from the header first, so that no file can fill the memory. Only
-the formats that we document are tried: Pillow knows some that run other programs.
+Pillow decodes 8-bit pictures, because it is strict about damaged files and prints nothing. OpenCV
+decodes deeper ones, because it keeps 16 bits per channel. The size is read from the header first,
+so that no file can fill the memory. Pillow may try only the formats that we document, because it
+runs other programs for some of the others.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from oaccdepth.readers import png
 
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp")
 PILLOW_FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP")
-START_BYTES = 1 << 16  # that hold the header, and the description that we write
-MOST_BESIDES = 1 << 26  # bytes of a file besides its picture: other pages, profiles, thumbnails
-MOST_TAGS = 10_000  # of a TIFF file
+START_BYTES = 1 << 16  # contain the header and the description that we write
+MOST_BESIDES = 1 << 26  # bytes besides the picture itself: other pages, profiles, thumbnails
+MOST_TAGS = 10_000  # in a TIFF file
 TIFF_TAGS = WIDTH, HEIGHT, BITS, CHANNELS = 256, 257, 258, 277
-MOST_SCANS = 100  # over a JPEG picture: each goes through all pixels; no program writes so many
-SCAN = b"\xff\xda"  # the mark that begins one
+MOST_SCANS = 100  # in a JPEG picture; each is a pass over all pixels, and no program writes so many
+SCAN = b"\xff\xda"  # the marker at the start of a scan
 # What Pillow raises on damaged files.
 DAMAGED = (
     OSError,
@@ -56,13 +57,13 @@ DAMAGED = (
 
 @dataclass(frozen=True)
 class Header:
-    """What a picture file says about itself."""
+    """Header of a picture file."""
 
     height: int
     width: int
     is_deep: bool = False  # more than 8 bits per channel
-    pixel_bytes: int = 4  # that decoding takes at least
-    description: dict[str, Any] = field(default_factory=dict)  # what our own writer put there
+    pixel_bytes: int = 4  # least memory needed for decoding
+    description: dict[str, Any] = field(default_factory=dict)  # text from our own writer
 
 
 def is_picture(name: str) -> bool:
@@ -104,7 +105,7 @@ def decode(path: Path, most_pixels: int = MOST_VIEW_PIXELS) -> Array:
 
 
 def decode_jpeg(data: bytes) -> Array:
-    """Decode a JPEG picture of a page as (h, w, 3) RGB; anything else is a ValueError."""
+    """Decode a JPEG picture from a viewer page as (h, w, 3) RGB; raise ValueError otherwise."""
     try:
         with _QUIET, Image.open(io.BytesIO(data), formats=("JPEG",)) as picture:
             if picture.width * picture.height > MOST_VIEW_PIXELS or data.count(SCAN) > MOST_SCANS:
@@ -116,7 +117,7 @@ def decode_jpeg(data: bytes) -> Array:
 
 def _damaged(path: Path, error: BaseException) -> UnreadableFile:
     if isinstance(error, UnreadableFile):
-        return error  # it says more
+        return error  # its message says more
     if isinstance(error, FileNotFoundError):
         return UnreadableFile(f"{path}: no such file.")
     if isinstance(error, PermissionError):
@@ -125,7 +126,7 @@ def _damaged(path: Path, error: BaseException) -> UnreadableFile:
 
 
 def _decode_8_bit(path: Path, header: Header) -> Array:
-    """Decode with Pillow: a truncated file is an error, not half a picture."""
+    """Decode with Pillow, which raises for a truncated file and never returns half a picture."""
     with _opened(path) as picture:
         if picture.size != (header.width, header.height):
             raise ValueError("two headers that differ")
@@ -142,7 +143,7 @@ def _decode_8_bit(path: Path, header: Header) -> Array:
 
 
 def _check_scans(path: Path) -> None:
-    """Refuse a JPEG picture of very many scans: a small file that takes minutes."""
+    """Refuse a JPEG picture with very many scans: a small file could take minutes to decode."""
     with open_regular(path) as file:
         parts = iter(lambda: file.read(1 << 20), b"")
         if sum(part.count(SCAN) for part in parts) > MOST_SCANS:
@@ -151,7 +152,7 @@ def _check_scans(path: Path) -> None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
-    """Open with Pillow, in one of the formats that we document."""
+    """Open a picture with Pillow, if it has one of the formats that we document."""
     with (
         _QUIET,
         open_regular(path) as file,
@@ -161,10 +162,10 @@ def _opened(path: Path) -> Iterator[Image.Image]:
 
 
 class _Quiet:
-    """Settings of the decoders while any thread decodes; afterwards they are restored.
+    """Changes global settings of the decoders while any thread decodes, then restores them.
 
-    Pillow's own limit of pixels is lower than ours: a mosaic may be large. Its warnings are about
-    metadata; the picture itself raises. OpenCV would log what is wrong with a file.
+    Pillow's pixel limit is too low for large mosaics; we check our own. Its warnings are only
+    about metadata; damaged pixels raise an error. OpenCV would log what is wrong with a file.
     """
 
     def __init__(self) -> None:
@@ -197,7 +198,7 @@ _QUIET = _Quiet()
 
 
 def _decode_deep(path: Path, header: Header) -> Array:
-    """Decode with OpenCV, which keeps 16 bits and floating point."""
+    """Decode with OpenCV, which keeps 16-bit and floating-point values."""
     data = read_small(path, 16 * header.height * header.width + MOST_BESIDES)
     if data.startswith(png.SIGNATURE):
         data = png.reduce_to_picture(data)
@@ -212,7 +213,7 @@ def _decode_deep(path: Path, header: Header) -> Array:
 
 
 def _tiff_header(path: Path) -> Header:
-    """Size from the first directory; depth is left to OpenCV, which decodes every TIFF."""
+    """Read the size from the first directory. OpenCV decodes every TIFF, so it counts as deep."""
     with open_regular(path) as file:
         start = file.read(8)
         order = "<" if start.startswith(b"II") else ">"
@@ -225,11 +226,11 @@ def _tiff_header(path: Path) -> Header:
             tag, kind, count = struct.unpack(order + "HHI", entry[:8])
             if tag in TIFF_TAGS:
                 code = "H" if kind == 3 else "I"
-                if tag == BITS and count > 2:  # of each channel, and elsewhere
+                if tag == BITS and count > 2:  # one per channel, stored elsewhere
                     file.seek(*struct.unpack(order + "I", entry[8:]))
                     found = struct.unpack(order + "H", file.read(2))
                 else:
                     found = struct.unpack_from(order + code, entry, 8)
-                sizes[tag] = max(*found, sizes.get(tag, 0))  # decoders differ in which they take
+                sizes[tag] = max(*found, sizes.get(tag, 0))  # decoders differ in which one they use
     pixel_bytes = max(4, sizes.get(CHANNELS, 1) * sizes.get(BITS, 1) // 8)
     return Header(sizes[HEIGHT], sizes[WIDTH], is_deep=True, pixel_bytes=pixel_bytes)

@@ -25,12 +25,12 @@ FEWEST_FOLDERS = 9
 
 
 def detect(path: Path) -> bool:
-    """A folder with folders named by row and column."""
+    """Accept a folder with enough subfolders named by row and column."""
     return os.path.isdir(path) and len(_view_folders(path)) >= FEWEST_FOLDERS
 
 
 def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
-    """Take the first frame, or the first that matches --pattern, from every view's folder."""
+    """Use the first frame in every view's folder, or the first one that matches --pattern."""
     folders = _view_folders(path)
     rows, columns = (sorted({place[axis] for place in folders}) for axis in (0, 1))
     if max(len(rows), len(columns)) > LARGEST_GRID:

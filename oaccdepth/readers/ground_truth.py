@@ -1,4 +1,4 @@
-"""Disparity of the centre view from files beside the views, as the data sets name them."""
+"""Ground-truth disparity of the centre view, from files named as in the public datasets."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Read = Callable[[], FloatArray]
 
 
 def find_beside_views(folder: Path, centre: str) -> Read | None:
-    """Find the disparity that belongs to the centre view's file; None if there is none.
+    """Find the ground truth for the centre view's file; None if there is none.
 
     UrbanLF writes 5_5_disparity.npy, DLFD and SLFD disparity_5_5.npy or .mat, Sintel NAME.npy
-    beside NAME.png, the Cambridge set one disparity.npy, the HCI benchmark gt_disp_lowres.pfm.
+    beside NAME.png, the Cambridge dataset disparity.npy, the HCI benchmark gt_disp_lowres.pfm.
     """
     stem = Path(centre).stem
     numbers = "_".join(re.findall(r"\d+", stem)[-2:])

@@ -24,19 +24,19 @@ GROUND_TRUTH = "gt_disp_lowres.pfm"
 
 
 def scene_folder(path: Path) -> Path:
-    """Return the folder of a scene, given it or its parameters.cfg."""
+    """Return the folder of a scene, given the folder or its parameters.cfg."""
     return path.parent if path.name == FILE_NAME and path.is_file() else path
 
 
 def detect(path: Path) -> bool:
-    """A folder with at least one view named as HCI's are, or parameters.cfg in any folder."""
+    """Accept a folder with at least one view named like HCI's, or any parameters.cfg file."""
     if path.is_file():
         return path.name == FILE_NAME
     return bool(_numbered_views(path))
 
 
 def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
-    """Find the views by their number, row after row; the grid's size is in parameters.cfg."""
+    """Find the views by number, row by row; the size of the grid is in parameters.cfg."""
     folder = scene_folder(path)
     numbered = _numbered_views(folder)
     if not numbered:
@@ -81,14 +81,14 @@ def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
 
 
 def no_views(folder: Path) -> InvalidLightField:
-    """Say what a folder with nothing but a parameters.cfg lacks."""
+    """Say that a folder has parameters.cfg but no views."""
     return InvalidLightField(
         f"{folder}: has parameters.cfg but no views. Expected input_Cam000.png and so on."
     )
 
 
 def _first_channel(view: Array) -> Array:
-    """Grey with a mask is written as RGBA; take it back."""
+    """Convert RGBA back to grey and alpha: we write grey views with a mask as RGBA."""
     if view.ndim == 3 and view.shape[2] == 4:
         return view[:, :, [0, 3]]
     return view

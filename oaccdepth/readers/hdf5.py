@@ -34,21 +34,21 @@ EXTENSIONS: tuple[str, ...] = (".h5", ".hdf5")
 SIGN = "HDF5 file with LF or any array of views (HCI lf.h5, scene.h5), or Hr_SAI_y (BasicLFSR)"
 
 MOSAICS = ("Hr_SAI_y", "Lr_SAI_y")  # BasicLFSR; the larger one first
-WRITTEN_BY = "written_by"  # attribute of the files that we write
+WRITTEN_BY = "written_by"  # attribute in the files that we write
 TRUTH, DEPTH_MASK = "disp_lowres", "GT_DEPTH_MASK"
-ATTRIBUTES = ("camera", "disparity_range", "dH", "focalLength", "shift")  # ours, HCI's
-MOST_NUMBERS = 16  # in one of them
+ATTRIBUTES = ("camera", "disparity_range", "dH", "focalLength", "shift")  # ours and HCI's
+MOST_NUMBERS = 16  # in one attribute
 
 
 def detect(path: Path) -> bool:
-    """A file with an extension or the first bytes of HDF5, except MATLAB's."""
+    """Accept a file with the extension or first bytes of HDF5, except MATLAB files."""
     if not is_regular(path) or path.suffix.lower() == ".mat":
         return False
     return path.suffix.lower() in EXTENSIONS or is_hdf5(path)
 
 
 def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
-    """Find the array that holds the views, and what the file says about it."""
+    """Find the array that holds the views, and read its metadata."""
     with open_file(path) as file:
         datasets = {dataset.name: dataset for dataset in list_datasets(path, file)}
         mosaic = next((name for name in MOSAICS if name in datasets), None)
@@ -87,7 +87,7 @@ def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
 
 
 def _read_attributes(file: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    """Root attributes of these names that are small arrays of numbers, or one."""
+    """Read the root attributes with these names; each should be a number or a small array."""
     found = {}
     for name in names:
         if name in file.attrs:
@@ -100,7 +100,7 @@ def _read_attributes(file: Any, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _is_ours(file: Any) -> bool:
-    """Whether the attribute by which we know our own files says so."""
+    """Whether we wrote the file, according to its attribute."""
     if WRITTEN_BY not in file.attrs or file.attrs.get_id(WRITTEN_BY).shape != ():
         return False
     return str(file.attrs[WRITTEN_BY]) == "oaccdepth"
@@ -144,7 +144,7 @@ def _map_reader(path: Path, dataset: Dataset) -> Callable[[], FloatArray]:
 def _find_depth(
     path: Path, datasets: dict[str, Dataset], attributes: dict[str, Any]
 ) -> Callable[[], FloatArray] | None:
-    """HCI's old files give depth: disparity = dH * focalLength / depth - shift."""
+    """Convert depth of HCI's old files: disparity = dH * focalLength / depth - shift."""
     name = next((name for name in ("GT_DEPTH", "Depth") if name in datasets), None)
     if name is None or "focalLength" not in attributes:
         return None
@@ -170,7 +170,7 @@ def _find_depth(
 
 
 def _fitting_mask(mask: FloatArray, depth: Array, path: Path) -> BoolArray:
-    """Where there is no depth."""
+    """Return where depth is missing; the mask must have the shape of the depth."""
     if mask.shape != depth.shape:
         raise UnreadableFile(
             f"{path}: {DEPTH_MASK} is {mask.shape}, the depth {depth.shape}. Copy it again."
@@ -179,14 +179,14 @@ def _fitting_mask(mask: FloatArray, depth: Array, path: Path) -> BoolArray:
 
 
 def _centre(dataset: Any) -> Array:
-    """Centre view of (v, h, y, x), or the only one of (y, x)."""
+    """Return the centre view of (v, h, y, x), or (y, x) as it is."""
     if dataset.ndim == 4:
         return np.asarray(dataset[dataset.shape[0] // 2, dataset.shape[1] // 2])
     return np.asarray(dataset[()])
 
 
 def _mosaic_grid(path: Path, name: str, shape: tuple[int, ...], options: ReadOptions) -> ViewGrid:
-    """BasicLFSR: luminance, all views side by side, stored transposed."""
+    """Make the grid of a BasicLFSR file: luminance, all views side by side, transposed."""
     named = re.search(r"(?<!\d)(\d{1,2})x(\d{1,2})(?![\dx])", "/".join(path.resolve().parts[-4:]))
     views = options.views or (named and (int(named[1]), int(named[2])))
     if views is None:

@@ -1,4 +1,4 @@
-"""Opening HDF5 files: what they hold, and one dataset at a time, with our messages."""
+"""Opens HDF5 files: lists their datasets, opens one at a time, and reports damage."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from oaccdepth.files.limits import claimed_bytes
 from oaccdepth.files.regular import open_regular
 from oaccdepth.readers.containers import Dataset
 
-MOST_ITEMS = 10_000  # in a file; links to one group multiply: a small file can name a billion
-# Filters by number: gzip, shuffle, checksum, lzf. Others believe any size that the file claims.
+MOST_ITEMS = 10_000  # in a file; with links, a small file can list a billion
+# Filter ids: gzip, shuffle, checksum, lzf. Others allocate any size that the file claims.
 FILTERS = {1, 2, 3, 32000}
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-INNER_NODE = re.compile(rb"TREE\0(?=[^\0])")  # of the names in a group; the byte after is its level
+INNER_NODE = re.compile(rb"TREE\0(?=[^\0])")  # of the names in a group; the next byte is its level
 # What h5py raises on damaged files.
 DAMAGED = (
     OSError,
@@ -35,7 +35,7 @@ DAMAGED = (
 
 
 def is_hdf5(path: Path) -> bool:
-    """Whether the file starts like HDF5, with or without MATLAB's 512 bytes before it."""
+    """Whether a file starts with the HDF5 signature, or has it after MATLAB's 512 bytes."""
     try:
         with open_regular(path) as file:
             start = file.read(520)
@@ -46,11 +46,11 @@ def is_hdf5(path: Path) -> bool:
 
 @contextmanager
 def open_file(path: Path) -> Iterator[Any]:
-    """Open an HDF5 file for reading; damage is one of our errors, also while it is read."""
+    """Open an HDF5 file for reading; turn errors about damage into ours, also while reading."""
     import h5py
 
     try:
-        with open_regular(path):  # not a pipe, that HDF5 would wait for
+        with open_regular(path):  # refuses a pipe, on which HDF5 would hang
             pass
         with h5py.File(path, "r") as file:
             yield file
@@ -62,16 +62,16 @@ def open_file(path: Path) -> Iterator[Any]:
 
 
 def _check_trees(file: BinaryIO) -> None:
-    """Refuse a tree of names that leads back to itself: HDF5 would follow it until it crashes.
+    """Refuse a tree of names that contains a cycle: HDF5 would follow it until it crashes.
 
-    Nodes of groups are "TREE", 0, level, the number of children, two neighbours, then keys and
-    children in turn; children lie one level lower (HDF5 File Format Specification, III.A.1).
+    A group node is "TREE", 0, level, the number of children, two siblings, then keys and children
+    alternating. Children are one level lower (HDF5 File Format Specification, III.A.1).
     """
     with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
         starts = (0, *(512 << power for power in range(54)))
         base = next((at for at in starts if data[at : at + 8] == SIGNATURE), None)
         if base is None:
-            return  # HDF5 says so itself
+            return  # HDF5 itself will report it
         of_sizes = base + (13 if data[base + 8] < 2 else 9)
         address_bytes, key_bytes = data[of_sizes], data[of_sizes + 1]
         for node in INNER_NODE.finditer(data):
@@ -85,7 +85,7 @@ def _check_trees(file: BinaryIO) -> None:
 
 
 def list_datasets(path: Path, file: Any) -> list[Dataset]:
-    """Return the datasets at the root and in its groups (a MATLAB struct is a group)."""
+    """List the datasets at the root and in its groups (a MATLAB struct is a group)."""
     import h5py
 
     with open_regular(path) as plain:
@@ -105,7 +105,7 @@ def list_datasets(path: Path, file: Any) -> list[Dataset]:
 
 
 def _items(path: Path, group: Any, counted: Iterator[int]) -> Iterator[tuple[str, Any]]:
-    """Names and objects of a group. Soft links are left out: what they name is listed itself."""
+    """Yield names and objects of a group, without soft links: their targets are listed anyway."""
     import h5py
 
     for name in group:
@@ -135,13 +135,13 @@ def _describe(path: Path, name: str, dataset: Any) -> Dataset:
     shape = tuple(int(size) for size in dataset.shape or ())
     # A chunk is decompressed as a whole, even if the array is smaller.
     claimed = max(claimed_bytes(part, itemsize) for part in (shape, dataset.chunks or ()))
-    # Adding up the chunks, HDF5 would follow a tree that leads back to itself until it crashes.
+    # get_storage_size adds up the chunks, and crashes if their tree contains a cycle.
     stored = path.stat().st_size if dataset.chunks else int(dataset.id.get_storage_size())
     return Dataset(name, shape, dataset.dtype.kind in "biuf", claimed, stored)
 
 
 def _check_filters(path: Path, name: str, dataset: Any) -> None:
-    """Refuse what was packed twice, a thousand times a thousand, or in unusual ways."""
+    """Refuse unusual filters, and double compression, which could expand a million times."""
     made = dataset.id.get_create_plist()
     filters = [made.get_filter(number)[0] for number in range(made.get_nfilters())]
     if not FILTERS.issuperset(filters) or len(set(filters)) < len(filters):
@@ -152,7 +152,7 @@ def _check_filters(path: Path, name: str, dataset: Any) -> None:
 
 
 def dataset_opener(path: Path, name: str) -> Callable[[], AbstractContextManager[Any]]:
-    """Return a function that opens one dataset, for as long as it is used."""
+    """Return a function that opens one dataset, as a context manager."""
 
     @contextmanager
     def opened() -> Iterator[Any]:

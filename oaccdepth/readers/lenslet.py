@@ -20,7 +20,7 @@ LENS_PIXELS = (14, 14)
 
 
 def detect(path: Path) -> bool:
-    """A picture whose name ends in eslf."""
+    """Accept a picture whose name ends in eslf."""
     return (
         is_regular(path)
         and decoding.is_picture(path.name)
@@ -29,5 +29,5 @@ def detect(path: Path) -> bool:
 
 
 def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
-    """Take view (u, v) from the pixel at row u and column v behind every lens."""
+    """Open the grid: view (u, v) consists of the pixels at row u, column v behind every lens."""
     return open_picture(path, options, "lenslet", LENS_PIXELS)

@@ -1,4 +1,4 @@
-"""The files and folders in a folder, as names, in order."""
+"""Sorted names of the files or subfolders in a folder."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from oaccdepth.errors import UnreadableFile
 
 
 def list_files(folder: Path) -> list[str]:
-    """Names of the regular files in a folder, sorted; links to such files are among them."""
+    """List the names of the regular files in a folder, sorted, including links to files."""
     return _list(folder, folders=False)
 
 
 def list_folders(folder: Path) -> list[str]:
-    """Names of the folders in a folder, sorted; hidden ones are left out."""
+    """List the names of the subfolders of a folder, sorted, without hidden ones."""
     return [name for name in _list(folder, folders=True) if not name.startswith(".")]
 
 
@@ -30,4 +30,4 @@ def _is(entry: os.DirEntry[str], folder: bool) -> bool:
     try:
         return entry.is_dir() if folder else entry.is_file()
     except OSError:
-        return False  # a loop of links, or not ours to look at
+        return False  # a loop of links, or no permission

@@ -1,4 +1,4 @@
-"""Raw Lytro pictures (.lfp, .lfr, .lfx): refused, with what they say about themselves."""
+"""Raw Lytro pictures (.lfp, .lfr, .lfx): refused with a message that describes the picture."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_TEXT = 1 << 22  # bytes of JSON in one section
 
 
 def detect(path: Path) -> bool:
-    """A file with the extension of a raw picture, or Lytro's first bytes."""
+    """Accept a file with the extension of a raw picture, or with Lytro's first bytes."""
     if not is_regular(path):
         return False
     if path.suffix.lower() in EXTENSIONS:
@@ -36,7 +36,7 @@ def detect(path: Path) -> bool:
 
 
 def refuse(path: Path) -> UnknownFormat:
-    """Say what the picture is, and what to decode it with."""
+    """Say what the picture is, and which programs can decode it."""
     if path.suffix.lower() in (".ray", ".rays"):
         return UnknownFormat(
             f"{path}: a raw Raytrix picture. Export its views with the camera's own software, "
@@ -52,19 +52,19 @@ def refuse(path: Path) -> UnknownFormat:
 
 
 def read_metadata(path: Path) -> list[str]:
-    """What the container says: camera, size, date, lens; empty if it is damaged."""
+    """Read camera, size, date and lens from the container; empty if it is damaged."""
     found: dict[str, Any] = {}
     try:
         with open_regular(path) as file:
             for text in _texts(file):
                 _collect(json.loads(text), found, depth=0)
     except (OSError, ValueError, RecursionError, struct.error):
-        pass  # what was found until then is still worth saying
+        pass  # show what was found before the damage
     return _describe(found)
 
 
 def _texts(file: BinaryIO) -> Iterator[bytes]:
-    """Sections of a container that hold JSON."""
+    """Yield the sections of a container that hold JSON."""
     if file.read(16)[:8] != CONTAINER:
         return
     for _ in range(MOST_SECTIONS):
@@ -82,7 +82,7 @@ def _texts(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _collect(content: Any, found: dict[str, Any], depth: int) -> None:
-    """Gather the plain values that we show, wherever they lie in the tree."""
+    """Collect all texts and numbers, at any level of the tree."""
     if depth > 20:
         return
     if isinstance(content, dict):
@@ -119,7 +119,7 @@ def _describe(found: dict[str, Any]) -> list[str]:
 
 
 def _number(found: dict[str, Any], key: str) -> float | None:
-    """A number that makes sense; a text is not one."""
+    """Return a plausible number; None if it is missing, text or out of range."""
     try:
         return None if isinstance(found[key], str) else as_number(found[key], 0, 1e6)
     except (KeyError, BadField):

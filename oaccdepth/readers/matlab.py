@@ -1,6 +1,6 @@
 """MATLAB files: LFToolbox's *__Decoded.mat, EPFL, INRIA, BasicLFSR, matlab-tools' LF.mat, others.
 
-Version 7.3 is HDF5 with the axes reversed; older versions have a format of their own.
+Version 7.3 is HDF5 with reversed axes; older versions have their own format.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TRUTH = "disp_lowres"
 
 
 def detect(path: Path) -> bool:
-    """A file with MATLAB's extension."""
+    """Accept a file with MATLAB's extension."""
     return is_regular(path) and path.suffix.lower() in EXTENSIONS
 
 
@@ -46,12 +46,12 @@ def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
     shown = axes[::-1]
     reason = f"MATLAB {version} file with {dataset.name} ({shown})"
     grid = array_grid(opened, dataset.shape, axes, options, str(path), reason)
-    has_weight = "c" in axes and dataset.shape[axes.index("c")] == 4  # as LFToolbox decodes
+    has_weight = "c" in axes and dataset.shape[axes.index("c")] == 4  # from LFToolbox
     return replace(
         grid,
         orientation="presumed" if shown == "uvhwc" else "unknown",
         may_be_linear=True,
-        # Lytro cameras give about 9 to 15 views per axis, of which the outer ones are dark.
+        # Lytro cameras have about 9 to 15 views per axis, and the outer ones are dark.
         vignetted=all((7 if has_weight else 10) <= size <= 15 for size in grid.shape),
         ground_truth=_find_truth(path, dataset.name, datasets),
     )
@@ -65,7 +65,7 @@ def _list_datasets(path: Path) -> list[Dataset]:
 
 
 def _find_truth(path: Path, views: str, datasets: list[Dataset]) -> Callable[[], FloatArray] | None:
-    """Find matlab-tools' LF.disp_lowres, beside LF.LF in the struct, or a variable of that name."""
+    """Find matlab-tools' LF.disp_lowres beside LF.LF, or a variable named disp_lowres."""
     group = views.rpartition("/")[0]
     name = f"{group}/{TRUTH}" if group else TRUTH
     for dataset in datasets:
@@ -75,12 +75,12 @@ def _find_truth(path: Path, views: str, datasets: list[Dataset]) -> Callable[[],
 
 
 def read_map(path: Path) -> Array:
-    """Read the only map, or the one named disparity, of a MATLAB file, (h, w)."""
+    """Read a disparity map (h, w) from a MATLAB file: the one named "disp", or the only map."""
     return _load(path, _choose_map(path, _list_datasets(path))).T
 
 
 def _load(path: Path, dataset: Dataset) -> Array:
-    """Load an array whole, with its axes reversed."""
+    """Load a whole array, with its axes reversed."""
     check_storage(path, dataset)
     if not is_hdf5(path):
         return matlab5.load_array(path, dataset.name)

@@ -1,8 +1,8 @@
-"""MATLAB files of version 5 (before 7.3): their arrays of numbers, also those in a struct.
+"""MATLAB files of version 5 (before 7.3): reads arrays of numbers, also those in a struct.
 
-Written after "MAT-File Format" of The MathWorks, level 5. SciPy reads these files too, but a
-damaged one can end the process; here every length is checked before it is used. Arrays come with
-their axes reversed, as in version 7.3 seen through HDF5: MATLAB stores the first axis fastest.
+Follows "MAT-File Format" by The MathWorks, level 5. SciPy reads these files, too, but a damaged one
+can crash the process; here every length is checked before it is used. The axes of all arrays are
+reversed, as in version 7.3 read through HDF5, because MATLAB uses column-major order.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CLASSES = {
 }  # fmt: skip
 STRUCT = 2
 LOGICAL = 0x02
-START_BYTES = 1 << 16  # of a compressed variable: enough for its name and shape
+START_BYTES = 1 << 16  # of a compressed variable; enough for its name and shape
 MOST_ARRAYS, MOST_VARIABLES, MOST_FIELDS, MOST_AXES = 10_000, 10_000, 1000, 32
 DAMAGED = (struct.error, zlib.error, ValueError, LookupError, OSError, ArithmeticError, MemoryError)
 
@@ -52,7 +52,7 @@ Buffer = bytes | mmap.mmap
 
 @dataclass(frozen=True)
 class _Array:
-    """Where an array lies in a buffer."""
+    """Position of an array in a buffer."""
 
     name: str
     shape: tuple[int, ...]  # as in MATLAB
@@ -63,7 +63,7 @@ class _Array:
 
 
 def list_arrays(path: Path) -> list[Dataset]:
-    """Names and (reversed) shapes of the arrays in a file; of compressed ones, from their start."""
+    """List names and (reversed) shapes of all arrays; decompress only the start of each."""
     found: list[Dataset] = []
     with _Opened(path) as file:
         for variable in file.variables():
@@ -79,7 +79,7 @@ def _describe(array: _Array, variable: _Variable) -> Dataset:
 
 
 def load_array(path: Path, name: str) -> Array:
-    """Load an array, with its axes reversed; it is mapped, not read, if it is not compressed."""
+    """Load an array with its axes reversed; map it into memory if it is not compressed."""
     with _Opened(path) as file:
         for variable in file.variables():
             names = {array.name for array in file.arrays(variable, START_BYTES)}
@@ -105,8 +105,8 @@ class _Opened:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._unpacked: tuple[int, bytes] = (-1, b"")  # where the last variable starts, content
-        self._claimed = 0  # bytes, by all variables that were unpacked
+        self._unpacked: tuple[int, bytes] = (-1, b"")  # start and content of the last variable
+        self._claimed = 0  # bytes, by all unpacked variables
 
     def __enter__(self) -> _Opened:
         try:
@@ -126,27 +126,27 @@ class _Opened:
         return UnreadableFile(f"{self.path}: damaged or not a MATLAB file. Copy it again.")
 
     def variables(self) -> Iterator[_Variable]:
-        """Go through the top level of the file."""
+        """Yield the variables at the top level of the file."""
         offset = HEADER_BYTES
         for _ in range(MOST_VARIABLES):
             if offset + 8 > len(self.data):
                 return
             kind, start, size, after = _tag(self.data, offset, self.order)
             if kind == COMPRESSED:
-                after = start + size  # these alone are not padded
+                after = start + size  # only these are not padded
             if kind in (MATRIX, COMPRESSED):
                 yield _Variable(start, size, kind == COMPRESSED)
             offset = after
 
     def arrays(self, variable: _Variable, most: int | None) -> list[_Array]:
-        """Arrays of numbers in a variable; `most` bytes of it are decompressed, if it must be."""
+        """List the arrays of numbers in a variable; decompress at most `most` bytes (None: all)."""
         if not variable.is_compressed:
             whole = variable.start + variable.size
             return _parse(self.data, variable.start, whole, self.order)
         content = self._unpack(variable, most)
         kind, start, size, _ = _tag(content, 0, self.order, is_partial=True)
         if most is not None and kind == MATRIX and _is_struct(content, start, self.order):
-            content = self._unpack(variable, None)  # its fields may lie anywhere
+            content = self._unpack(variable, None)  # its fields may be anywhere
         return _parse(content, start, start + size, self.order) if kind == MATRIX else []
 
     def _unpack(self, variable: _Variable, most: int | None) -> bytes:
@@ -158,12 +158,12 @@ class _Opened:
         head = zlib.decompressobj().decompress(packed, 8)
         size = _tag(head, 0, self.order, is_partial=True)[2] + 8
         self._check_claim(size, variable)
-        self._unpacked = -1, b""  # makes room for the next
+        self._unpacked = -1, b""  # free the memory before the next one
         self._unpacked = variable.start, zlib.decompressobj().decompress(packed, size)
         return self._unpacked[1]
 
     def _check_claim(self, size: int, variable: _Variable) -> None:
-        """Refuse an array that would fill the memory, or take for ever."""
+        """Refuse a variable that would fill the memory or take too long."""
         if size > MOST_BYTES:
             raise InvalidLightField(
                 f"{self.path}: a variable needs {size / (1 << 30):.1f} GiB at once. "
@@ -177,7 +177,7 @@ class _Opened:
             )
 
     def load(self, array: _Array, variable: _Variable) -> Array:
-        """Map an array of the file, or take it from what was decompressed."""
+        """Map an array from the file, or take it from the decompressed variable."""
         stored = np.dtype(array.stored)
         shape = array.shape[::-1]
         if math.prod(shape) * stored.itemsize != array.size:
@@ -189,7 +189,7 @@ class _Opened:
             values = np.frombuffer(content, stored, math.prod(shape), array.start).reshape(shape)
         else:
             values = np.memmap(self.path, stored, "r", array.start, shape)
-        # MATLAB stores doubles that are small whole numbers as such.
+        # MATLAB stores doubles as small integers if they are whole numbers.
         is_packed = array.kind.startswith("f") and stored.kind != "f"
         return values.astype(np.float32) if is_packed else values
 
@@ -197,7 +197,7 @@ class _Opened:
 def _tag(
     data: Buffer, offset: int, order: str, is_partial: bool = False
 ) -> tuple[int, int, int, int]:
-    """Type, start and size of an element's content, and where the next element starts."""
+    """Return type, start and size of an element's content, and the start of the next element."""
     word, size = struct.unpack_from(order + "II", data, offset)
     if word >> 16:  # up to four bytes, packed into the tag
         kind, size, start, after = word & 0xFFFF, word >> 16, offset + 4, offset + 8
@@ -210,7 +210,7 @@ def _tag(
 
 
 def _parse(data: Buffer, offset: int, end: int, order: str) -> list[_Array]:
-    """Arrays in the content of a matrix: itself, or the fields of a struct."""
+    """List the arrays in a matrix element: the matrix itself, or the fields of a struct."""
     head, offset = _parse_head(data, offset, order)
     if head is None:
         return []
@@ -233,7 +233,7 @@ Head = tuple[int, int, tuple[int, ...], str]
 
 
 def _parse_head(data: Buffer, offset: int, order: str) -> tuple[Head | None, int]:
-    """Class, flags, shape and name of a matrix, and where its content starts."""
+    """Parse class, flags, shape and name of a matrix; return them and where its content starts."""
     _, start, size, offset = _tag(data, offset, order)
     if size < 8:
         return None, offset  # an empty cell
@@ -250,7 +250,7 @@ def _parse_head(data: Buffer, offset: int, order: str) -> tuple[Head | None, int
 
 
 def _parse_fields(data: Buffer, offset: int, end: int, order: str, name: str) -> list[_Array]:
-    """Arrays of numbers among the fields of a 1 x 1 struct."""
+    """List the fields of a 1 x 1 struct that are arrays of numbers."""
     _, start, _, offset = _tag(data, offset, order)
     (length,) = struct.unpack_from(order + "i", data, start)
     _, start, size, offset = _tag(data, offset, order)

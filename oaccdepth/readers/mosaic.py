@@ -1,4 +1,4 @@
-"""One picture that holds all views: side by side, or as the pixels behind each lens."""
+"""One picture that holds all views, side by side or as the pixels behind each lens."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ SIGN = "one picture with all views side by side (or as lenslet pixels: --layout,
 
 LAYOUTS = ("mosaic", "lenslet")
 ALIKE = 0.8  # correlation of neighbouring views at low resolution
-SIDE = 48  # px, of the views compared
+SIDE = 48  # px, size at which views are compared
 VIEW_NAME = re.compile(r"(input_Cam\d{3}|.*?\d{1,3}_\d{1,3})", re.IGNORECASE)
 
 
 def detect(path: Path) -> bool:
-    """Any picture file."""
+    """Accept any picture file."""
     return is_regular(path) and decoding.is_picture(path.name)
 
 
 def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
-    """Find the layout of the views: as written in the picture, as asked, or by comparing parts."""
+    """Find the layout of the views: from our own text, from the options, or by comparing parts."""
     return open_picture(path, options, None, None)
 
 
 def open_picture(
     path: Path, options: ReadOptions, layout: str | None, shape: tuple[int, int] | None
 ) -> ViewGrid:
-    """Open a picture whose layout and grid may be known from its name."""
+    """Open a picture; `layout` and `shape` are given if its name tells them."""
     header = decoding.read_header(path)
     load_picture = cache(partial(decoding.decode, path, MOST_PICTURE_PIXELS))
     if header.description:
@@ -87,7 +87,7 @@ def _check_multiple(path: Path, height: int, width: int, shape: tuple[int, int])
 
 
 def _our_grid(path: Path, header: decoding.Header, load_picture: Callable[[], Array]) -> ViewGrid:
-    """Read a picture that we wrote: a text in it says how the views lie."""
+    """Open a picture that we wrote: a text in it describes the layout of the views."""
     description = header.description
     try:
         layout = description.get("layout")
@@ -124,7 +124,7 @@ def _pair(value: object) -> list[object]:
 
 
 def _infer_shape(path: Path, load_picture: Callable[[], Array]) -> tuple[int, int]:
-    """Find the largest square grid whose neighbouring parts look alike."""
+    """Find the largest square grid in which neighbouring parts look alike."""
     picture = load_picture()
     height, width = picture.shape[:2]
     for side in range(20, 2, -1):
@@ -142,12 +142,12 @@ def _infer_shape(path: Path, load_picture: Callable[[], Array]) -> tuple[int, in
 
 
 def _measure_layout(picture: Array, shape: tuple[int, int]) -> str:
-    """Views side by side look alike; the same parts of a lenslet picture do not."""
+    """Find the layout: views side by side look alike, parts of a lenslet picture do not."""
     return "mosaic" if _likeness(picture, shape, "mosaic") > ALIKE else "lenslet"
 
 
 def _likeness(picture: Array, shape: tuple[int, int], layout: str) -> float:
-    """Lowest correlation of the centre view with its neighbours, at low resolution."""
+    """Lowest correlation between the centre view and its neighbours, at low resolution."""
     u, v = shape[0] // 2, shape[1] // 2
     places = [(u, v), (u - 1, v), (u + 1, v), (u, v - 1), (u, v + 1)]
     thumbnails = [
@@ -162,7 +162,7 @@ def _likeness(picture: Array, shape: tuple[int, int], layout: str) -> float:
 
 
 def _thumbnail(view: Array) -> FloatArray:
-    """A small grey copy with mean 0 and variance 1 (0 everywhere, if it is flat)."""
+    """Make a small grey copy with mean 0 and variance 1 (all 0 if the view is uniform)."""
     conversion = values.choose_conversion(view, "picture")
     grey = as_grey(conversion.convert(values.with_channels(view))[0])
     small = cv2.resize(grey, (SIDE, SIDE), interpolation=cv2.INTER_AREA)

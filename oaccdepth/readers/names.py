@@ -1,4 +1,4 @@
-"""File names of a folder -> which picture is which view. Names only, nothing is opened."""
+"""File names -> which picture is which view. Looks at names only, opens nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from oaccdepth.options import ReadOptions
 from oaccdepth.readers.decoding import is_picture
 from oaccdepth.readers.grid import AS_STORED, FEWEST_VIEWS, LARGEST_GRID, Arrangement, Position
 
-# Pictures that lie beside views: ground truth, our own results, and what other programs add.
+# Other pictures beside the views: ground truth, our own results, and files of other programs.
 NOT_A_VIEW = re.compile(
     r"(^|[^a-z])(gt|ground_?truth|disp|disparit(y|ies)|depths?|labels?|masks?|thumb(nail)?s?|confidence"
     r"|(in)?valid|objectids?|oid|normals?|visibility|preview|contact|stacked|refo|unused|highres"
@@ -43,7 +43,7 @@ class Naming:
     shape: tuple[int, int]
     names: dict[Position, str]
     reason: str
-    name_of: Callable[[int, int], str]  # also of views that are not there
+    name_of: Callable[[int, int], str]  # also for missing views
     names_give_grid: bool = True
     order_is_known: bool = True
     orientation: str = "unknown"
@@ -54,14 +54,14 @@ class Naming:
 
     @property
     def absent(self) -> frozenset[Position]:
-        """Positions of the grid for which there is no picture."""
+        """Positions in the grid that have no picture."""
         rows, columns = self.shape
         everywhere = {(u, v) for u in range(rows) for v in range(columns)}
         return frozenset(everywhere - self.names.keys())
 
 
 def view_names(names: Iterable[str]) -> list[str]:
-    """Return the pictures that may be views: not hidden, not ground truth, masks or thumbnails."""
+    """Return the pictures that may be views: no hidden files, ground truth, masks or thumbnails."""
     return sorted(
         name
         for name in names
@@ -74,7 +74,7 @@ def _stem(name: str) -> str:
 
 
 def parse_names(names: Sequence[str], options: ReadOptions) -> Naming | None:
-    """Find the grid that the names of pictures describe; None if they describe none."""
+    """Find the grid that the names describe; None if there is none."""
     if options.pattern is not None:
         return _by_pattern(names, options)
     names = view_names(names)
@@ -90,7 +90,7 @@ def parse_names(names: Sequence[str], options: ReadOptions) -> Naming | None:
 
 
 def _by_coordinates(names: Sequence[str]) -> Naming | None:
-    """Stanford gantry: the camera's y and x count, not its row and column numbers."""
+    """Stanford gantry: use the camera's y and x, not its row and column numbers."""
     found = [(name, match) for name in names if (match := GANTRY.fullmatch(_stem(name)))]
     if len(found) < FEWEST_FILES:
         return None
@@ -119,19 +119,19 @@ def _by_coordinates(names: Sequence[str]) -> Naming | None:
 
 
 def _by_mean(coordinates: dict[int, list[float]]) -> list[int]:
-    """Row or column numbers in the order of their mean coordinate."""
+    """Sort row or column numbers by their mean coordinate."""
     return sorted(coordinates, key=lambda key: sum(coordinates[key]) / len(coordinates[key]))
 
 
 def _are_coordinates(groups: dict[int, list[float]]) -> bool:
-    """Whether cameras of one row (or column) are nearer to each other than to the next."""
+    """Whether cameras in a row (or column) are closer to each other than to the next row."""
     middles = sorted(sum(group) / len(group) for group in groups.values())
     spread = max(max(group) - min(group) for group in groups.values())
     return all(after - before > spread for before, after in pairwise(middles))
 
 
 def _by_serpentine_counter(names: Sequence[str]) -> Naming | None:
-    """IMG_0001_NNN_SS_TT: a counter that goes to and fro, the column, the row."""
+    """IMG_0001_NNN_SS_TT: a counter in serpentine order, the column, the row."""
     found = [(name, match) for name in names if (match := SERPENTINE.fullmatch(_stem(name)))]
     found.sort(key=lambda item: int(item[1]["counter"]))
     places = {(int(match["row"]), int(match["column"])): name for name, match in found}
@@ -142,7 +142,7 @@ def _by_serpentine_counter(names: Sequence[str]) -> Naming | None:
 
 
 def _by_warp_index(names: Sequence[str]) -> Naming | None:
-    """Lytro Power Tools: ..._warp_imageNNN_..., 14 x 14 views in rows."""
+    """Lytro Power Tools: ..._warp_imageNNN_..., 14 x 14 views, row by row."""
     places = {
         divmod(int(match["index"]), 14): name
         for name in names
@@ -172,7 +172,7 @@ def _by_pairs(names: Sequence[str], options: ReadOptions) -> Naming | None:
 
 
 def _pairs(names: Sequence[str]) -> list[tuple[str, dict[Position, str]]]:
-    """Prefix and places of names that end with two numbers and are alike, the most first."""
+    """Group similar names that end with two numbers; return prefix and places, largest first."""
     groups: dict[tuple[str, ...], dict[Position, str]] = defaultdict(dict)
     for name in names:
         if match := PAIR.fullmatch(_stem(name)):
@@ -184,7 +184,7 @@ def _pairs(names: Sequence[str]) -> list[tuple[str, dict[Position, str]]]:
 
 
 def few_views(names: Sequence[str]) -> tuple[int, int] | None:
-    """Grid of so few views that we do not take them for views: their names give all its places."""
+    """Grid of a complete set of names that is too small to be taken as views without --views."""
     for _, places in _pairs(view_names(names)):
         is_full = _is_full_grid(places, len(places))
         if FEWEST_VIEWS <= len(places) < FEWEST_FILES and is_full:
@@ -194,7 +194,7 @@ def few_views(names: Sequence[str]) -> tuple[int, int] | None:
 
 
 def _by_varying_numbers(names: Sequence[str]) -> Naming | None:
-    """Two numbers anywhere in the names that run through a whole grid; others say nothing."""
+    """Two numbers anywhere in the names that form a complete grid; ignore other numbers."""
     for group in _alike(names):
         numbers, varying = _varying_numbers(group)
         for first, second in combinations(varying, 2):
@@ -205,7 +205,7 @@ def _by_varying_numbers(names: Sequence[str]) -> Naming | None:
 
 
 def _alike(names: Sequence[str]) -> list[list[str]]:
-    """Names that differ in their numbers only; groups of enough of them, the largest first."""
+    """Group names that differ only in their numbers; return large enough groups, largest first."""
     groups: dict[str, list[str]] = defaultdict(list)
     for name in names:
         groups[DIGITS.sub("#", name)].append(name)
@@ -214,14 +214,14 @@ def _alike(names: Sequence[str]) -> list[list[str]]:
 
 
 def _varying_numbers(group: Sequence[str]) -> tuple[list[tuple[int, ...]], list[int]]:
-    """All numbers of names that are alike, and which of them are not the same everywhere."""
+    """Return all numbers in similar names, and the indices of those that vary."""
     numbers = [tuple(int(text[:20]) for text in DIGITS.findall(name)) for name in group]
     varying = [k for k in range(len(numbers[0])) if len({row[k] for row in numbers}) > 1]
     return numbers, varying
 
 
 def _by_one_number(names: Sequence[str], options: ReadOptions) -> Naming | None:
-    """One number anywhere in the names that counts the views; the others are constants."""
+    """One number anywhere in the names that counts the views; the others are constant."""
     for group in _alike(names):
         numbers, varying = _varying_numbers(group)
         if len(varying) == 1:
@@ -246,7 +246,7 @@ def _from_two_numbers(places: dict[Position, str]) -> Naming:
 
 
 def _with_preset(naming: Naming, prefix: str) -> Naming:
-    """Take into account what is known about some programs' names."""
+    """Apply what is known about the names that some programs use."""
     if prefix == "SAI_":  # V-SENSE: columns from right to left
         flipped = Arrangement(flip_v=True)
         return replace(naming, arrangement=flipped, suspect="v", orientation="presumed")
@@ -264,9 +264,9 @@ def _is_grid(places: dict[Position, str]) -> bool:
 
 
 def _is_line(places: dict[Position, str]) -> bool:
-    """Whether all views lie in one row or column: view_1_1, view_1_2 and so on.
+    """Whether all views are in one row or column: view_1_1, view_1_2 and so on.
 
-    IMG_0001_001 is no such name: there one number is the picture's, the other counts its views.
+    IMG_0001_001 does not count: its first number is the picture's, the second counts the views.
     """
     match = PAIR.fullmatch(_stem(places[min(places)]))
     return (
@@ -277,14 +277,14 @@ def _is_line(places: dict[Position, str]) -> bool:
 
 
 def _axis(places: Iterable[Position], axis: int) -> range:
-    """Row or column numbers from the first to the last, in the steps in which they occur."""
+    """Row or column numbers as a range: first, last and the step between them."""
     numbers = sorted({place[axis] for place in places})
     step = math.gcd(*(number - numbers[0] for number in numbers)) or 1
     return range(numbers[0], numbers[-1] + 1, step)
 
 
 def _size(places: Iterable[Position], axis: int) -> int:
-    """Length of this axis; len() overflows if a name holds a number of twenty digits."""
+    """Length of this axis; len() overflows if a name contains a number with twenty digits."""
     numbers = _axis(places, axis)
     return (numbers.stop - 1 - numbers.start) // numbers.step + 1
 
@@ -304,7 +304,7 @@ def _naming(places: dict[Position, str], reason: str, orientation: str) -> Namin
 
 
 def _like(example: str, row: int, column: int) -> str:
-    """Name of another view in the style of `example`, for messages."""
+    """Name of another view, formed like `example`, for messages."""
     match = PAIR.fullmatch(_stem(example))
     if match is None:
         return f"row {row}, column {column}"
@@ -325,7 +325,7 @@ def _by_index(names: Sequence[str], options: ReadOptions) -> Naming | None:
     if not groups:
         return None
     key, numbered = max(groups.items(), key=lambda item: len(item[1]))
-    if len(numbered) < 2:  # the last number is not what counts them
+    if len(numbered) < 2:  # the last number does not count the views
         return None
     naming = number_views(numbered, options)
     is_mit = key[0].endswith("-") and len(numbered) in (25, 49) and min(numbered) == 1
@@ -336,7 +336,7 @@ def _by_index(names: Sequence[str], options: ReadOptions) -> Naming | None:
 
 
 def number_views(numbered: dict[int, str], options: ReadOptions) -> Naming | None:
-    """Lay numbered views out in rows (or columns, if asked); the lowest number comes first."""
+    """Arrange numbered views row by row (or by column, with --order), lowest number first."""
     first = min(numbered)
     span = max(numbered) - first + 1
     shape = options.views or square_of(span, len(numbered))
@@ -363,9 +363,9 @@ def number_views(numbered: dict[int, str], options: ReadOptions) -> Naming | Non
 
 
 def square_of(span: int, count: int) -> tuple[int, int] | None:
-    """Return the square grid for views numbered over `span`, of which `count` are there.
+    """Return the square grid for views whose numbers cover `span`, of which `count` exist.
 
-    A few may be missing, also at the end; more than one in ten is no grid that we can infer.
+    A few may be missing, also at the end. If more than one in ten is missing, return None.
     """
     side = math.isqrt(max(0, span - 1)) + 1
     if side < 3 or count < 0.9 * side * side or side > LARGEST_GRID:
@@ -375,13 +375,13 @@ def square_of(span: int, count: int) -> tuple[int, int] | None:
 
 def _renumbered(example: str, index: int) -> str:
     match = INDEX.fullmatch(_stem(example))
-    assert match is not None  # the example was found by this expression
+    assert match is not None  # this expression has matched the example before
     number = f"{index:0{len(match['index'])}d}"
     return f"{match['prefix']}{number}{match['suffix']}{PurePath(example).suffix}"
 
 
 def _by_pattern(names: Sequence[str], options: ReadOptions) -> Naming | None:
-    """Take the user's expression: groups row and column, or index; by name or in this order."""
+    """Use the user's --pattern: groups row and column, by name or in this order; or one index."""
     pattern = _compile(options.pattern or "")
     groups = pattern.groupindex
     places: dict[Position, str] = {}

@@ -1,9 +1,9 @@
-"""Which way the camera axes of a light field run, measured on a few of its views.
+"""Finds out which way the camera axes of a light field run, by comparing a few views.
 
-Names say which view is where, but not every program counts the same way. Three views tell whether
-the axes are exchanged or one of them is reversed, because a point moves by its disparity along the
-camera's way in each of them. Reversing both only changes the sign of all disparities; it takes the
-order of occlusion to see that: what hides something else is nearer.
+Names say which view is where, but programs count in different ways. Three views are enough to see
+whether the axes are exchanged or one of them is reversed, because in each view a point moves by its
+disparity in the direction of the camera. Reversing both axes only changes the sign of all
+disparities. Only occlusions show that: a surface that hides another one is nearer.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from oaccdepth.lightfield import Array, FloatArray
 from oaccdepth.readers.grid import Arrangement
 
 WORKING_SIDE = 256  # px; views are scaled down to this
-FINE_SIDE, FINE_STEP = 512, 0.25  # px; for disparities that are too small to see otherwise
+FINE_SIDE, FINE_STEP = 512, 0.25  # px; for very small disparities
 VOTERS = 4  # views that vote
-LEVELS = 16  # steps of disparity either way
+LEVELS = 16  # steps of disparity in each direction
 WINDOW = 9  # px; costs are averaged over it
-CEILING = 1.5  # of the absolute difference of normalised grey values
-CLEARLY_BETTER = 0.88  # ratio of costs; right against wrong is below 0.77 on every real sample
-# Votes of the occlusion order. On 23 real light fields every vote that passes these is right.
-FEWEST_VOTES, MAJORITY = 8, 2  # when one axis must be reversed, and the question is which
-FEWEST_VOTES_ALONE, MAJORITY_ALONE = 40, 8  # when nothing else says that something is wrong
-FEWEST_TO_CONFIRM, CONFIRMED = 20, 4  # votes, and majority, for the axes as they are
+CEILING = 1.5  # limit for the absolute difference of normalised grey values
+CLEARLY_BETTER = 0.88  # ratio of costs; right to wrong is below 0.77 on every real sample
+# Votes by occlusion. On 23 real light fields, every vote that passes these limits is right.
+FEWEST_VOTES, MAJORITY = 8, 2  # to choose which of the two axes is reversed
+FEWEST_VOTES_ALONE, MAJORITY_ALONE = 40, 8  # if nothing else shows that an axis is wrong
+FEWEST_TO_CONFIRM, CONFIRMED = 20, 4  # votes and majority to keep the axes
 
-GetGrey = Callable[[int, int], FloatArray | None]  # grey (h, w) in [0, 1] so far from the centre
+GetGrey = Callable[[int, int], FloatArray | None]  # offset from the centre -> grey (h, w) in [0, 1]
 BOTH_BACKWARDS = "both camera axes run backwards (far things hide near ones)"
 ORDERS = ("rows", "serpentine", "serpentine-columns")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong with the camera axes, and how sure that is."""
+    """What is wrong with the camera axes, and whether the sign is certain."""
 
     arrangement: Arrangement
     text: str = ""
-    is_sign_open: bool = False  # near and far may be exchanged: nothing tells
+    is_sign_open: bool = False  # near and far may be exchanged; we cannot tell
 
 
 def find_arrangement(
     grey: GetGrey, grid: tuple[int, int], suspect: str, is_sign_known: bool
 ) -> Finding:
-    """Find what must be done to the camera axes so that nearer points have larger disparity.
+    """Find how to arrange the camera axes so that nearer points have larger disparity.
 
-    `grey` gives the view so many rows and columns from the centre, or None. `suspect` ("u" or "v")
-    is the axis to reverse if one must be and occlusion does not say which. `is_sign_known`: names
-    of this kind usually run as ours do; only a clear vote counts against that.
+    `grey` returns the view at an offset of rows and columns from the centre, or None. `suspect`
+    ("u" or "v") is the axis to reverse if one is wrong and occlusions do not show which.
+    `is_sign_known`: this kind of file usually has our convention; only a clear vote overrules it.
     """
     exchanged, opposed = _find_class(grey, grid)
     wrong = _describe(exchanged, opposed)
@@ -80,7 +80,7 @@ def find_order(grey: GetGrey, grid: tuple[int, int]) -> str:
     farthest = min(size - 1 - size // 2 for size in grid)
     if farthest < 1:
         return "rows"
-    farthest -= 1 - farthest % 2  # odd: the parity of the row differs from the centre's
+    farthest -= 1 - farthest % 2  # odd, so that the row has another parity than the centre
     for distance, side, step in _attempts(farthest):
         places = ((0, 0), (0, distance), (distance, 0), (distance, distance))
         found = _normalised(grey, places, side) if distance % 2 else None
@@ -97,7 +97,7 @@ def find_order(grey: GetGrey, grid: tuple[int, int]) -> str:
 def _normalised(
     grey: GetGrey, places: Sequence[tuple[int, int]], side: int = WORKING_SIDE
 ) -> list[FloatArray] | None:
-    """Views at these places, ready for comparison; None if one of them is missing."""
+    """Load and normalise the views at these places; None if one of them is missing."""
     found = [grey(*place) for place in places]
     return (
         None
@@ -107,23 +107,23 @@ def _normalised(
 
 
 def _attempts(farthest: int) -> list[tuple[int, int, float]]:
-    """Distance of the views, size to work at and step of disparity, one after the other.
+    """List what to try: distance of the views, working size and step of disparity.
 
-    Far views show small disparities best; the nearer ones are there for large disparities.
+    Distant views show small disparities best; closer ones are for large disparities.
     """
     near = [(distance, WORKING_SIDE, 1.0) for distance in _distances(farthest)]
     return [*near, (farthest, FINE_SIDE, FINE_STEP)]
 
 
 def _distances(farthest: int) -> list[int]:
-    """From the outermost views to the neighbours, each half as far."""
+    """Distances from the outermost view to the neighbour, halved each time."""
     return [farthest >> halvings for halvings in range(farthest.bit_length())]
 
 
 def _order_costs(
     centre: FloatArray, right: FloatArray, below: FloatArray, diagonal: FloatArray, step: float
 ) -> dict[str, float]:
-    """Mean of the least cost for each order, over all ways in which the axes may run."""
+    """Mean of the lowest cost for each order, over all directions of the axes."""
     costs = dict.fromkeys(ORDERS, np.inf)
     for exchange, sign in product((False, True), (1, -1)):
         way_right = (1, 0) if exchange else (0, 1)  # (y, x) motion per disparity
@@ -150,7 +150,7 @@ def _find_class(grey: GetGrey, grid: tuple[int, int]) -> tuple[bool, bool]:
     if 1 in grid:
         return _find_line(grey, grid), False
     farthest = min(size - 1 - size // 2 for size in grid)
-    back = -1 if farthest == 0 else 1  # two rows or columns: there is nothing below the centre
+    back = -1 if farthest == 0 else 1  # with two rows or columns, no view is beyond the centre
     for distance, side, step in _attempts(max(farthest, 1)):
         places = ((0, 0), (0, back * distance), (back * distance, 0))
         found = _normalised(grey, places, side)
@@ -165,7 +165,7 @@ def _find_class(grey: GetGrey, grid: tuple[int, int]) -> tuple[bool, bool]:
 
 
 def _find_line(grey: GetGrey, grid: tuple[int, int]) -> bool:
-    """Whether a single row of views is really a column, or a column a row."""
+    """Whether a single row of views is really a column, or the other way round."""
     along = (0, 1) if grid[0] == 1 else (1, 0)
     for distance, side, step in _attempts(max(grid) - 1 - max(grid) // 2):
         found = _normalised(grey, ((0, 0), (along[0] * distance, along[1] * distance)), side)
@@ -185,7 +185,7 @@ def _find_line(grey: GetGrey, grid: tuple[int, int]) -> bool:
 def _class_costs(
     centre: FloatArray, right: FloatArray, below: FloatArray, step: float
 ) -> dict[tuple[bool, bool], float]:
-    """Mean of the least cost for each case (exchanged, opposed); level by level, to save memory."""
+    """Mean of the lowest cost for each case (exchanged, opposed), by level to save memory."""
     least = {
         (exchanged, opposed): np.full(centre.shape, np.inf, np.float32)
         for exchanged, opposed in product((False, True), repeat=2)
@@ -204,11 +204,11 @@ def _class_costs(
 
 
 def _vote(grey: GetGrey, grid: tuple[int, int], arrangement: Arrangement, alone: bool) -> str:
-    """Whether, so arranged, near things hide far ones: "right", "wrong" or "open".
+    """Check whether near surfaces hide far ones in this arrangement: "right", "wrong" or "open".
 
-    The outermost views vote first, because they see most behind things; nearer ones are asked
-    only if those do not decide, and finer pictures after them. `alone`: nothing else says that an
-    axis runs backwards.
+    The outermost views vote first, because they have the largest occlusions. If they do not
+    decide, closer views vote, then larger pictures. `alone`: nothing else shows that an axis runs
+    backwards.
     """
     fewest, majority = (FEWEST_VOTES_ALONE, MAJORITY_ALONE) if alone else (FEWEST_VOTES, MAJORITY)
     enough, clear = (FEWEST_TO_CONFIRM, CONFIRMED) if alone else (FEWEST_VOTES, MAJORITY)
@@ -228,7 +228,7 @@ def _vote(grey: GetGrey, grid: tuple[int, int], arrangement: Arrangement, alone:
 def _count_occlusions(
     grey: GetGrey, grid: tuple[int, int], arrangement: Arrangement, distance: int, side: int
 ) -> tuple[int, int]:
-    """Count half-hidden pixels whose hider has a larger and a smaller disparity than their own."""
+    """Count occluded pixels whose occluder has a larger disparity, and a smaller one."""
     steps = [
         _as_arranged(step, arrangement)  # (u, v) of the file
         for step in _voters(grid, arrangement.transpose, distance)
@@ -252,7 +252,7 @@ def _count_occlusions(
 
 
 def _voters(grid: tuple[int, int], transpose: bool, distance: int) -> list[tuple[int, int]]:
-    """Steps (u, v), after arranging, from the centre to four views; fewer if there are not four."""
+    """Offsets (u, v), after arranging, from the centre to four views (fewer in a short row)."""
     if 1 not in grid:
         return [(0, distance), (0, -distance), (distance, 0), (-distance, 0)]
     half = distance // 2
@@ -264,14 +264,14 @@ def _voters(grid: tuple[int, int], transpose: bool, distance: int) -> list[tuple
 def _as_arranged(
     step: tuple[int, int], arrangement: Arrangement
 ) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Give a step as the file counts it, and as it is after arranging."""
+    """Return an offset as counted in the file, and as counted after arranging."""
     du, dv = step
     stored = (-du if arrangement.flip_u else du, -dv if arrangement.flip_v else dv)
     return (stored[1], stored[0]) if arrangement.transpose else stored, step
 
 
 def _choose_levels(volume: FloatArray) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Disparity level of every pixel from the two views that agree best, and where it is clear."""
+    """Find each pixel's disparity level from its two best views, and where it is unambiguous."""
     first, second = np.minimum(volume[:2], volume[2:]), np.maximum(volume[:2], volume[2:])
     best = np.minimum(first[0], first[1])
     next_best = np.minimum(np.maximum(first[0], first[1]), np.minimum(second[0], second[1]))
@@ -280,7 +280,7 @@ def _choose_levels(volume: FloatArray) -> tuple[NDArray[np.intp], NDArray[np.boo
     least = total.min(axis=0)
     elsewhere = np.abs(np.arange(len(total))[:, None, None] - level) > 2
     runner_up = np.where(elsewhere, total, np.inf).min(axis=0)
-    # A repeating pattern has a second minimum, and would vote at random.
+    # A repeating pattern has a second minimum and would vote at random.
     is_clear = (runner_up > 1.5 * least + 0.1) & (next_best.min(axis=0) < 0.25)
     return level, np.asarray(is_clear, dtype=np.bool_)
 
@@ -291,10 +291,10 @@ def _hider_minus_hidden(
     disparity: NDArray[np.intp],
     is_clear: NDArray[np.bool_],
 ) -> FloatArray:
-    """Disparity of what a view shows in place of a pixel, minus the pixel's own; NaN if unknown."""
+    """Disparity of the occluder minus that of each occluded pixel; NaN if unknown."""
     height, width = cost.shape
     y, x = np.mgrid[:height, :width]
-    # where the pixel lies in the view
+    # position of the pixel in the view
     y, x = (
         np.rint(at - disparity * part).astype(np.intp) for at, part in ((y, way[0]), (x, way[1]))
     )
@@ -306,7 +306,7 @@ def _hider_minus_hidden(
 
 
 def _normalise(grey: FloatArray, side: int = WORKING_SIDE) -> FloatArray:
-    """Scale down, and take out brightness and contrast, which differ between views."""
+    """Scale down, and remove brightness and contrast, which differ between views."""
     scale = min(1.0, side / max(grey.shape))
     if scale < 1:
         size = max(1, round(grey.shape[1] * scale)), max(1, round(grey.shape[0] * scale))
@@ -346,7 +346,7 @@ def _level_cost(
 
 
 def rearrange(array: Array, arrangement: Arrangement) -> Array:
-    """Exchange and reverse the first two axes, in place where the grid is square."""
+    """Transpose and flip the first two axes, in place if the grid is square."""
     if arrangement.transpose:
         array = _transpose(array)
     if arrangement.flip_u:
@@ -357,9 +357,9 @@ def rearrange(array: Array, arrangement: Arrangement) -> Array:
 
 
 def rearrange_places(places: FloatArray, arrangement: Arrangement) -> FloatArray:
-    """Places (u, v, 2) of cameras whose axes were exchanged and reversed: relative to the centre.
+    """Rearrange camera positions (u, v, 2), relative to the centre, like the views.
 
-    The axes themselves change their direction with the views, so that the coordinates change too.
+    The axes change direction together with the views, so the coordinates change, too.
     """
     places = np.asarray(rearrange(places.copy(), arrangement), dtype=np.float32)
     if arrangement.transpose:

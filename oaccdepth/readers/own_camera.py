@@ -1,4 +1,4 @@
-"""What the user says about the cameras, and what cropping does to them -> Camera."""
+"""Camera options (--baseline-mm, --focal-px and others) and --crop -> Camera."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from oaccdepth.lightfield import Camera
 from oaccdepth.options import ReadOptions, declarations
 from oaccdepth.readers.cutting import Cut
 
-EQUIVALENT_MM = 36.0  # a focal length in pixels is told as that of a full-frame camera
+EQUIVALENT_MM = 36.0  # sensor width of a full-frame camera, assumed if unknown
 NAMES = ("baseline_mm", "focal_px", "focal_mm", "sensor_mm", "focus_distance_mm")
 
 
 def choose_camera(known: Camera | None, options: ReadOptions, larger_side_px: int) -> Camera | None:
-    """Give the camera of the files, with what the user says in its place."""
+    """Return the camera from the files, with the user's options in place of its values."""
     given = {name: value for name in NAMES if (value := getattr(options, name)) is not None}
     if not given:
         return known
@@ -63,7 +63,7 @@ def _focal_mm(given: dict[str, float], known: Camera | None, pitch_mm: float) ->
 
 
 def cropped_camera(camera: Camera | None, cut: Cut | None) -> Camera | None:
-    """Give the camera whose whole picture is the part that was cut out."""
+    """Return the camera of a cropped view: smaller sensor, shifted centre."""
     if camera is None or cut is None:
         return camera
     pitch = camera.sensor_mm / max(cut.stored)  # mm per stored pixel

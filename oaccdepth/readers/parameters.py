@@ -23,23 +23,23 @@ CAMERA_KEYS = (
     ("extrinsics", "focus_distance_m"),
 )
 MOST_TEXT = 1 << 20  # bytes
-BLANKS = re.compile(r"[^\S\n]+")  # many of them in a row would take configparser hours
+BLANKS = re.compile(r"[^\S\n]+")  # configparser would need hours for a long run of blanks
 WAY_OUT = "Restore it, or remove the file to read the views without a camera."
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """What parameters.cfg says; camera and range are None where it leaves them out."""
+    """Contents of parameters.cfg; camera and range are None if they are not given."""
 
     shape: tuple[int, int]  # num_cams_y, num_cams_x
     camera: Camera | None = None
     disparity_range: Range | None = None
-    is_ours: bool = False  # written by `oaccdepth convert`: the axes run as ours do
-    channels: int | None = None  # of the light field, if the pictures cannot say it
+    is_ours: bool = False  # written by `oaccdepth convert`, so in our axis convention
+    channels: int | None = None  # of the light field, if the pictures do not show it
 
 
 def read_parameters(path: Path) -> Parameters:
-    """Read parameters.cfg; a file that is there but broken is an error."""
+    """Read parameters.cfg; raise if it is damaged."""
     config = configparser.ConfigParser(interpolation=None, strict=False)
     try:
         config.read_string(BLANKS.sub(" ", read_small(path, MOST_TEXT).decode("utf-8-sig")))
@@ -114,7 +114,7 @@ def format_parameters(
     disparity_range: Range | None,
     scene: str,
 ) -> str:
-    """Text of parameters.cfg for a light field that we write."""
+    """Format the text of parameters.cfg for a light field that we write."""
     rows, columns = shape
     height, width = resolution
     intrinsics = {"image_resolution_x_px": width, "image_resolution_y_px": height}
@@ -125,7 +125,7 @@ def format_parameters(
         lines.append(f"focal_length_mm = {camera.focal_mm!r}")
         lines.append(f"sensor_size_mm = {camera.sensor_mm!r}")
         extrinsics["baseline_mm"] = repr(camera.baseline_mm)
-        # In decimals, so that metres and back to millimetres is exact.
+        # Decimal, so that converting to metres and back is exact.
         extrinsics["focus_distance_m"] = Decimal(repr(camera.focus_mm)).scaleb(-3)
     if disparity_range is not None:
         meta["disp_min"], meta["disp_max"] = (repr(float(end)) for end in disparity_range)

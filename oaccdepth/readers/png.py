@@ -1,7 +1,7 @@
 """PNG files, chunk by chunk: size, our description, and whether every byte is intact.
 
-libpng writes what it finds wrong straight to stderr. So nothing reaches it but what was checked
-here, and none of the chunks that it only comments on (W3C, Portable Network Graphics).
+libpng prints its complaints straight to stderr. So we check everything that we pass to it, and
+leave out chunks that do not affect the picture (W3C, Portable Network Graphics).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 from oaccdepth.files.fields import BadField, parse_json
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
-KEYWORD = "oaccdepth"  # of the text in the files that we write: how the views lie in them
+KEYWORD = "oaccdepth"  # of the text that we write: the layout of the views
 CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # by colour type
-TRANSPARENT = {0: 2, 2: 6}  # bytes of tRNS, by colour type, where the samples have 16 bits
+TRANSPARENT = {0: 2, 2: 6}  # bytes of tRNS, by colour type, for 16-bit samples
 # Interlaced pictures: first row and column of each pass, and the steps between its pixels.
 ADAM7 = (
     (0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)
@@ -26,7 +26,7 @@ ADAM7 = (
 
 @dataclass(frozen=True)
 class PngHeader:
-    """What the first chunk says."""
+    """Contents of the first chunk."""
 
     height: int
     width: int
@@ -36,7 +36,7 @@ class PngHeader:
 
 
 def parse_start(data: bytes) -> tuple[PngHeader, dict[str, Any]]:
-    """Header and our description, from the beginning of a file."""
+    """Parse the header and our description from the first bytes of a file."""
     header, description = None, {}
     for kind, content in _chunks(data, is_whole=False):
         if header is None:
@@ -52,7 +52,7 @@ def parse_start(data: bytes) -> tuple[PngHeader, dict[str, Any]]:
 
 
 def reduce_to_picture(data: bytes) -> bytes:
-    """Check a whole file of 16 bits per sample; return one with nothing in it but the picture."""
+    """Check a whole 16-bit file; return a copy that contains only the picture."""
     header, kept, packed = None, [], []
     for kind, content in _chunks(data, is_whole=True):
         if header is None:
@@ -72,7 +72,7 @@ def reduce_to_picture(data: bytes) -> bytes:
 
 
 def _chunks(data: bytes, is_whole: bool) -> Iterator[tuple[bytes, bytes]]:
-    """Kind and content of the chunks; of a whole file also their checksums, up to the end."""
+    """Yield kind and content of the chunks; in a whole file, also check checksums and the end."""
     offset = len(SIGNATURE)
     while offset + 8 <= len(data):
         length, kind = struct.unpack_from(">I4s", data, offset)
@@ -107,7 +107,7 @@ def _parse_header(kind: bytes, content: bytes) -> PngHeader:
 
 
 def _check_rows(header: PngHeader, stream: bytes) -> None:
-    """Refuse a stream that does not hold exactly the rows of the picture."""
+    """Refuse a stream that does not contain exactly the rows of the picture."""
     pixel_bytes = CHANNELS[header.colour] * header.depth // 8
     passes = [
         (count, 1 + pixel_bytes * pixels)
@@ -128,7 +128,7 @@ def _check_rows(header: PngHeader, stream: bytes) -> None:
 
 
 def _passes(header: PngHeader) -> Iterator[tuple[int, int]]:
-    """Rows, and pixels in each, of every pass over the picture."""
+    """Yield the number of rows, and of pixels per row, in every pass."""
     if not header.is_interlaced:
         yield header.height, header.width
         return

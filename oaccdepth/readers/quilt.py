@@ -1,4 +1,4 @@
-"""Looking Glass quilts: refused, with what to do: a row of views is read from a folder."""
+"""Looking Glass quilts: refused with a message that says how to cut them into views."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from oaccdepth.files.regular import is_regular, open_regular
 
 NAME = "quilt"
 EXTENSIONS: tuple[str, ...] = (".png", ".jpg", ".jpeg", ".webp", ".mp4")
-SIGN = "Looking Glass quilts (name_qs8x6a0.75.png): to be cut into a folder of views first"
+SIGN = "Looking Glass quilts (name_qs8x6a0.75.png): cut them into a folder of views first"
 
 QUILT_NAME = re.compile(r".*_qs(\d{1,3})x(\d{1,3})a[\d.]+", re.IGNORECASE)
 EXIF_KEYS = tuple("LKGColumns".encode(code) for code in ("ascii", "utf-16-le", "utf-16-be"))
@@ -19,7 +19,7 @@ END_BYTES = 1 << 16  # programs put EXIF at the beginning or at the end of a fil
 
 
 def detect(path: Path) -> bool:
-    """A picture or film with the quilt's ending, or its EXIF entry."""
+    """Accept a picture or video with a quilt's name or EXIF entry."""
     if not is_regular(path) or path.suffix.lower() not in EXTENSIONS:
         return False
     if QUILT_NAME.fullmatch(path.stem):
@@ -35,7 +35,7 @@ def detect(path: Path) -> bool:
 
 
 def refuse(path: Path) -> UnknownFormat:
-    """Say why a quilt cannot be used."""
+    """Say what to do with a quilt."""
     match = QUILT_NAME.fullmatch(path.stem)
     views = f" of {int(match[1]) * int(match[2])} views" if match else ""
     return UnknownFormat(

@@ -1,4 +1,4 @@
-"""Finding the light fields in a tree of folders, by names and headers; nothing is decoded."""
+"""Finds the light fields in a tree of folders by names and headers, without decoding."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ARRAY_EXTENSIONS = (".h5", ".hdf5", ".mat", ".npy", ".npz")
 
 
 def find_in(root: Path, readers: Iterable[ModuleType], most: int | None = None) -> list[Path]:
-    """Find the light fields at and under `root`, sorted, at most so many."""
+    """Find the light fields at and under `root`, sorted; at most `most` of them."""
     readers = tuple(readers)
     found: list[Path] = []
     empty: list[Path] = []  # folders with a parameters.cfg and no views
@@ -37,23 +37,23 @@ def find_in(root: Path, readers: Iterable[ModuleType], most: int | None = None) 
             continue
         identity = _identity(path)
         if identity in seen:
-            continue  # a link to a folder that was there already
+            continue  # a link to a folder that we have already searched
         seen.add(identity)
         if _is_light_field_folder(path, readers):
             found.append(path)
         else:
             waiting += sorted(_inside(path), reverse=True)
-    if most is None:  # a whole search: what calls itself a scene and holds none is told
+    if most is None:  # a full search also reports scenes without views
         places = {place for path in found for place in path.parents}
         found += [folder for folder in empty if folder not in places]
     return sorted(found)[:most]
 
 
 def _identity(folder: Path) -> tuple[int, int] | str:
-    """What identifies a folder, whatever path led to it."""
+    """Identify a folder, independent of the path that led to it."""
     try:
         found = os.stat(folder)
-    except OSError:  # gone meanwhile
+    except OSError:  # deleted meanwhile
         return str(folder)
     return found.st_dev, found.st_ino
 
@@ -62,23 +62,23 @@ def _inside(folder: Path) -> list[Path]:
     try:
         return [path for path in folder.iterdir() if not path.name.startswith(".")]
     except OSError:
-        return []  # not ours to read: no light field for us
+        return []  # no permission to read it
 
 
 def _is_light_field_folder(path: Path, readers: tuple[ModuleType, ...]) -> bool:
     for reader in readers:
         if not reader.EXTENSIONS and _detects(reader, path):
-            # Views named as HCI's are nothing else: if they make no grid, the scene is broken.
+            # Views with HCI's names are always HCI's: if they form no grid, the scene is damaged.
             return reader is hci or _opens(reader, path, needs_names=False)
     return False
 
 
 def _is_light_field_file(path: Path, readers: tuple[ModuleType, ...]) -> bool:
-    """Whether a file is one by itself: arrays of views, and pictures that say so."""
+    """Whether a file holds a light field: an array of views, or a picture marked as such."""
     if decoding.is_picture(path.name):
         return lenslet.detect(path) or _describes_itself(path)
     if path.suffix.lower() not in ARRAY_EXTENSIONS or NOT_A_VIEW.search(path.stem):
-        return False  # masks.npz and disparity.npy have the shape of views, and are none
+        return False  # masks.npz and disparity.npy have the shape of views but are not views
     for reader in readers:
         if _detects(reader, path):
             return _opens(reader, path, needs_names=True)
@@ -102,7 +102,7 @@ def _detects(reader: ModuleType, path: Path) -> bool:
 
 
 def _opens(reader: ModuleType, path: Path, needs_names: bool) -> bool:
-    """Whether there is a light field; a damaged one counts, so that a batch reports it."""
+    """Whether there is a light field. A damaged one counts, so that a batch reports it."""
     try:
         grid = reader.open_grid(path, ReadOptions())
     except UnreadableFile:
@@ -113,5 +113,5 @@ def _opens(reader: ModuleType, path: Path, needs_names: bool) -> bool:
         return False
     if grid.names_give_grid:
         return True
-    # Numbered pictures may be anything; a whole square of them is likely to be views.
+    # Numbered pictures may be anything, but a complete square of them is probably views.
     return not needs_names and not grid.absent and max(grid.shape) <= MOST_GUESSED_VIEWS

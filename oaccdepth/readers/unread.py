@@ -1,4 +1,4 @@
-"""What looks like a light field in a tree of folders but is not read, and why."""
+"""Finds files and folders that look like light fields but are not read, and says why."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from oaccdepth.readers.listing import list_files, list_folders
 from oaccdepth.readers.names import FEWEST_FILES, NOT_A_VIEW, few_views, view_names
 from oaccdepth.readers.search import ARRAY_EXTENSIONS
 
-RESULT_FILE = "run.json"  # a folder that has it holds our results, no views
-MOST_PICTURES = 50  # single pictures that are looked into: each must be decoded
-FEWEST_PIXELS = 96 * 96  # of a picture that may hold several views
+RESULT_FILE = "run.json"  # marks a folder that holds our results, not views
+MOST_PICTURES = 50  # single pictures to check; each must be decoded
+FEWEST_PIXELS = 96 * 96  # in a picture that may hold several views
 
 
 class Unread(NamedTuple):
@@ -33,7 +33,7 @@ def find_unread(
     readers: Sequence[ModuleType],
     refused: Sequence[ModuleType],
 ) -> list[Unread]:
-    """Search the tree once more, without what was found."""
+    """Search the tree again, without the light fields that were found."""
     known = set(found)
     result: list[Unread] = []
     pictures: list[Path] = []
@@ -74,16 +74,16 @@ def _not_opened(count: int) -> str:
 
 
 def _walk(root: Path, known: set[Path]) -> Iterator[tuple[Path, list[str]]]:
-    """Folders and the files in them, without those that are known, hidden, links, or results.
+    """Yield folders and the files in them, except known and hidden folders, links and results.
 
-    `os.walk` ends in a RecursionError below a thousand nested folders.
+    `os.walk` raises a RecursionError if a thousand folders are nested.
     """
     waiting = [root]
     while waiting:
         folder = waiting.pop()
         try:
             names, inside = list_files(folder), list_folders(folder)
-        except UnreadableFile:  # not ours to read, or not a folder
+        except UnreadableFile:  # no permission, or not a folder
             continue
         if folder in known or RESULT_FILE in names:
             continue
@@ -93,7 +93,7 @@ def _walk(root: Path, known: set[Path]) -> Iterator[tuple[Path, list[str]]]:
 
 
 def _why_not(path: Path, readers: Sequence[ModuleType]) -> str:
-    """What the reader that recognises a path says about it."""
+    """Why the reader that recognises a path does not read it."""
     try:
         reader = next(reader for reader in readers if reader.detect(path))
         grid = reader.open_grid(path, ReadOptions())
@@ -107,7 +107,7 @@ def _why_not(path: Path, readers: Sequence[ModuleType]) -> str:
             "If they are views, run oaccdepth estimate on it with --views UxV or --allow-missing."
         )
     return (
-        "numbered pictures, but not surely views. "
+        "numbered pictures, which may not be views. "
         "If they are, run oaccdepth estimate on it with --views UxV."
     )
 

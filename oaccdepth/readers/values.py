@@ -14,39 +14,39 @@ from numpy.typing import NDArray
 from oaccdepth.errors import InvalidLightField, UnreadableFile
 from oaccdepth.lightfield import LARGEST_VALUE, Array, BoolArray, FloatArray, as_grey
 
-LINEAR_MEAN = 0.18  # a linear decode is darker than this on average
+LINEAR_MEAN = 0.18  # linear values are darker than this on average
 DISPLAY_GAMMA = 2.2
-DARK = 0.1  # a pixel this much darker than the centre view's was not exposed
-USUAL_VALUE = 4096  # 16-bit pictures have brighter pixels than this, or use 12 bits or fewer
-WHITES = 255, 1023, 4095, 16383, 65535  # largest values that files of 16 bits are made with
-MOST_EXPOSURE = 1.6  # times as bright as another view; whites differ by 4
+DARK = 0.1  # a pixel below this share of the centre view's was not exposed
+USUAL_VALUE = 4096  # a 16-bit picture without brighter pixels uses 12 bits or fewer
+WHITES = 255, 1023, 4095, 16383, 65535  # common values of white in 16-bit files
+MOST_EXPOSURE = 1.6  # ratio of brightness between views; values of white differ by 4
 PICTURE_TYPES = (np.dtype(np.uint8), np.dtype(np.uint16))
-CELL = 16  # pixels; exposure is compared in cells that are larger than any shift between views
+CELL = 16  # px; exposure is compared in cells larger than any shift between views
 
 
 class Converted(NamedTuple):
-    """Stored numbers as the values of a light field."""
+    """Stored numbers, converted to values of a light field."""
 
     colour: Array  # (..., h, w, c)
     valid: BoolArray | None  # (..., h, w); None: all
     unknown: int = 0  # pixels that are not finite
-    rescaled: bool = False  # from another number of bits
+    rescaled: bool = False  # from another bit depth
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """How stored numbers become the values of a light field; chosen once, from the centre view."""
+    """How to convert stored numbers to values of a light field; chosen from the centre view."""
 
     source: str  # for messages
     dtype: np.dtype[np.generic]  # of the light field
     factor: float  # stored -> light field
     channels: int  # of the light field, 1 or 3
-    ignores_alpha: bool  # an alpha channel of zeros in the centre view says nothing
-    brightness: float  # of the centre view: its mean, in values of the light field
+    ignores_alpha: bool  # alpha is 0 everywhere in the centre view, so it means nothing
+    brightness: float  # mean of the centre view, in values of the light field
     notes: tuple[str, ...] = ()
 
     def convert(self, stored: Array, name: str = "a view") -> Converted:
-        """Turn (..., h, w, 1 to 4 channels) into (..., h, w, c) and its validity (None: all)."""
+        """Convert (..., h, w, 1 to 4 channels) to (..., h, w, c) and a validity mask (or None)."""
         colour, alpha = split_alpha(stored)
         if self.channels == 3 and colour.shape[-1] == 1:
             colour = np.broadcast_to(colour, (*colour.shape[:-1], 3))  # a grey view among RGB
@@ -61,8 +61,8 @@ class Conversion:
         return Converted(converted, _unless_all(valid), rescaled=rescaled)
 
     def _convert_pictures(self, colour: Array, name: str) -> tuple[Array, bool]:
-        """Convert (..., h, w, c), and say whether a view was made with other bits."""
-        if colour.ndim > 3 and self._has_other_bits(colour):  # one of several views may have
+        """Convert (..., h, w, c); also return whether a view has another bit depth."""
+        if colour.ndim > 3 and self._has_other_bits(colour):  # perhaps in one view only
             parts = [self._convert_pictures(part, name) for part in colour]
             return np.stack([part for part, _ in parts]), any(scaled for _, scaled in parts)
         if self._has_other_bits(colour):
@@ -70,9 +70,9 @@ class Conversion:
         return self._convert_integers(colour, name), False
 
     def _has_other_bits(self, colour: Array) -> bool:
-        """Whether a picture has another type, or values beyond those that are stretched.
+        """Whether a picture has another bit depth: another type, or larger values and mean.
 
-        A view with a few brighter pixels is as bright as the centre view as a whole.
+        The mean counts, too, because a view of the same depth may have a few brighter pixels.
         """
         if colour.dtype != self.dtype:
             return colour.dtype in PICTURE_TYPES
@@ -87,9 +87,9 @@ class Conversion:
         return int(LARGEST_VALUE[self.dtype] / self.factor)
 
     def _rescale(self, colour: Array, name: str) -> Array:
-        """Bring a picture of other bits than the centre view to the values of the centre view.
+        """Scale a picture of another bit depth to the values of the centre view.
 
-        A file of 16 bits may hold 8 to 16: the right scale makes both views equally bright.
+        A 16-bit file may use 8 to 16 bits. The right scale makes both views equally bright.
         """
         if self.dtype == np.float32:
             raise self._other_type(colour, name)
@@ -141,7 +141,7 @@ class Conversion:
         return np.multiply(stretched, int(self.factor), dtype=self.dtype)
 
     def _convert_floats(self, colour: Array, valid: BoolArray | None) -> Converted:
-        with np.errstate(over="ignore"):  # beyond all numbers is infinite, and masked
+        with np.errstate(over="ignore"):  # too large for float32: infinite, then masked
             result = colour.astype(np.float32)
         finite: BoolArray = np.asarray(np.isfinite(result).all(axis=-1), dtype=np.bool_)
         unknown = finite.size - int(np.count_nonzero(finite))
@@ -156,19 +156,19 @@ class Conversion:
 
 @dataclass
 class Report:
-    """What was wrong with the numbers of the views, gathered while they are read."""
+    """Problems with the values of the views, collected while reading."""
 
     unknown: int = 0  # pixels that are not finite
     rescaled: list[str] = field(default_factory=list)  # names of views
 
     def add(self, converted: Converted, name: str) -> None:
-        """Take note of one view, or a piece of several."""
+        """Add the problems of one view, or of a piece of several views."""
         self.unknown += converted.unknown
         if converted.rescaled:
             self.rescaled.append(name)
 
     def notes(self) -> list[str]:
-        """The findings as sentences."""
+        """Describe the problems in sentences."""
         found = []
         if self.unknown:
             what = "1 pixel is" if self.unknown == 1 else f"{self.unknown} pixels are"
@@ -181,12 +181,12 @@ class Report:
 
 
 def with_channels(view: Array) -> Array:
-    """Give a view (h, w) its channel axis."""
+    """Add a channel axis to a view (h, w)."""
     return view[..., None] if view.ndim == 2 else view
 
 
 def split_alpha(stored: Array) -> tuple[Array, Array | None]:
-    """Part (..., 1 to 4 channels) into colour (..., 1 or 3) and alpha or weight, if any."""
+    """Split (..., 1 to 4 channels) into colour (..., 1 or 3) and alpha or weight, if any."""
     channels = stored.shape[-1]
     colour = stored[..., : 1 if channels < 3 else 3]
     return colour, stored[..., -1] if channels in (2, 4) else None
@@ -195,10 +195,10 @@ def split_alpha(stored: Array) -> tuple[Array, Array | None]:
 def choose_conversion(
     centre: Array, source: str, *, believes_alpha: bool = False, keeps_dark: bool = False
 ) -> Conversion:
-    """Choose from the centre view, (h, w) or (h, w, c), how the stored numbers are to be read.
+    """Choose how to convert stored numbers, from the centre view, (h, w) or (h, w, c).
 
-    `believes_alpha`: an alpha of zeros means that nothing is valid, not that nobody set it.
-    `keeps_dark`: 16-bit values that use few of their bits are kept as they are.
+    `believes_alpha`: an alpha of 0 everywhere means that nothing is valid; by default, ignore it.
+    `keeps_dark`: do not stretch 16-bit values that use only a few of their bits.
     """
     centre = with_channels(centre)
     if centre.ndim != 3 or centre.shape[-1] not in (1, 2, 3, 4) or 0 in centre.shape:
@@ -235,7 +235,7 @@ def _choose_scale(colour: Array, source: str) -> tuple[np.dtype[np.generic], flo
     finite = colour[np.isfinite(colour)] if kind == "f" else colour
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
     if kind == "f":
-        # A little above 1 is overshoot; a picture in 0..255 is never that dark.
+        # Values slightly above 1 are overshoot; a picture in 0..255 is never that dark.
         largest = 1.0 if high <= 2 else 255.0 if high <= 256 else 65535.0
     else:
         largest = 255.0 if high <= 255 else 65535.0
@@ -252,7 +252,7 @@ def _choose_scale(colour: Array, source: str) -> tuple[np.dtype[np.generic], flo
 
 
 def _stretch_factor(largest: int) -> float:
-    """Whole number by which to multiply 16-bit values that use few of their bits."""
+    """Integer factor for 16-bit values that use only a few of their bits."""
     return float((1 << 16) >> largest.bit_length()) if 1 < largest < USUAL_VALUE else 1.0
 
 
@@ -265,7 +265,7 @@ def _unless_all(valid: BoolArray | None) -> BoolArray | None:
 
 
 def brightness(stored: Array) -> FloatArray:
-    """Mean of every view of (u, v, h, w, 1 to 4 channels), in any unit; weight 0 is black."""
+    """Mean of each view in (u, v, h, w, 1 to 4 channels), in any unit; weight 0 counts as black."""
     colour, alpha = split_alpha(stored)
     grey = colour.astype(np.float32).mean(axis=-1)
     if alpha is not None and alpha.any():
@@ -274,7 +274,7 @@ def brightness(stored: Array) -> FloatArray:
 
 
 def choose_gamma(centre: Array) -> float:
-    """Display gamma for a centre view (h, w, c) that may be linear; 1 if it is not dark."""
+    """Choose the display gamma for a centre view (h, w, c) that may be linear; 1 if not dark."""
     return DISPLAY_GAMMA if float(as_grey(centre).mean()) < LINEAR_MEAN else 1.0
 
 
@@ -291,9 +291,9 @@ def apply_gamma(views: Array, gamma: float) -> None:
 
 
 def exposed_pixels(view: Array, centre: Array) -> BoolArray:
-    """Where a view (h, w, c) is exposed: not in corners that are dark but for the centre view.
+    """Where a view (h, w, c) is exposed: not in corners that are bright in the centre view only.
 
-    Brightness is compared in cells of a few pixels.
+    Brightness is compared in cells of several pixels.
     """
     height, width = view.shape[:2]
     cells = max(1, round(width / CELL)), max(1, round(height / CELL))
@@ -308,19 +308,19 @@ def exposed_pixels(view: Array, centre: Array) -> BoolArray:
 
 
 def _touching_corners(dark: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Keep the dark regions that reach a corner; others belong to the scene."""
+    """Keep only dark regions that touch a corner; others belong to the scene."""
     _, labels = cv2.connectedComponents(dark)
     corners = set(labels[[0, 0, -1, -1], [0, -1, 0, -1]].tolist()) - {0}
     return np.isin(labels, list(corners)).astype(np.uint8)
 
 
 def as_map(values: Array, path: Path) -> FloatArray:
-    """Check that an array is one map of numbers, and make it float32."""
+    """Check that an array is a single map of numbers, and convert it to float32."""
     values = np.squeeze(np.asarray(values))
     if values.ndim != 2 or values.dtype.kind not in "iuf":
         raise UnreadableFile(
             f"{path}: holds {values.dtype} of shape {values.shape}, "
             "expected one disparity map (height, width)."
         )
-    with np.errstate(over="ignore"):  # beyond all numbers is infinite, and masked
+    with np.errstate(over="ignore"):  # too large for float32: infinite
         return np.ascontiguousarray(values, dtype=np.float32)

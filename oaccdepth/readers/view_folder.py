@@ -1,4 +1,4 @@
-"""Any folder of pictures whose names say which view they are: rows and columns, or a number."""
+"""Any folder of pictures whose names give the row and column, or the number, of each view."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIGN = (
 
 
 def detect(path: Path) -> bool:
-    """A folder with enough pictures that are not obviously something else."""
+    """Accept a folder with enough pictures that are not obviously something else."""
     if not path.is_dir():
         return False
     return len(view_names(list_files(_with_viewpoints(path)))) >= FEWEST_FILES
@@ -65,13 +65,13 @@ def open_grid(path: Path, options: ReadOptions) -> ViewGrid:
 
 
 def _camera_places(naming: Naming) -> FloatArray | None:
-    """Places (u, v, 2) of the cameras, if the names tell; of missing views that of their row."""
+    """Camera positions (u, v, 2) from the names, if given; missing ones from their row."""
     if naming.coordinates is None:
         return None
     places = np.full((*naming.shape, 2), np.nan)
     for place, coordinates in naming.coordinates.items():
         places[place] = coordinates
-    for axis in (0, 1):  # y is that of the row, x that of the column
+    for axis in (0, 1):  # y from the row, x from the column
         usual = np.nanmean(places[..., axis], axis=1 - axis, keepdims=True)
         places[..., axis] = np.where(np.isnan(places[..., axis]), usual, places[..., axis])
     return places.astype(np.float32)
@@ -86,29 +86,29 @@ def _left_out(count: int) -> tuple[str, ...]:
 
 
 def _with_viewpoints(path: Path) -> Path:
-    """PlenoptiCam writes the views into a folder viewpoints_15px inside that of the picture."""
+    """Return the subfolder of views, such as viewpoints_15px, if PlenoptiCam wrote this folder."""
     inside = [name for name in list_folders(path) if name.startswith("viewpoints_")]
     return path / inside[0] if len(inside) == 1 else path
 
 
 def _check_single_views(folder: Path, naming: Naming) -> None:
-    """Numbered pictures may each hold a whole light field, if we wrote them."""
+    """Refuse numbered pictures that we wrote and that each hold a whole light field."""
     first = naming.names[min(naming.names)]
     try:
         header = read_header(folder / first)
     except UnreadableFile:
-        return  # decoding it says so, if it is used
+        return  # decoding will report it, if the view is used
     if header.description:
         raise UnknownFormat(f"{folder}: each picture holds a light field. Give one of them.")
 
 
 def no_grid(path: Path, options: ReadOptions) -> InvalidLightField:
-    """Say that the pictures in a folder are no grid of views, and what to do."""
+    """Say that the pictures in a folder do not form a grid of views, and what to do."""
     names = list_files(path)
     pictures = view_names(names)
     if options.pattern is not None:
         return InvalidLightField(
-            f"{path}: no grid of views has names that match --pattern {options.pattern} "
+            f"{path}: --pattern {options.pattern} matches no grid of views "
             f"({len(pictures)} pictures{f', such as {(pictures or names)[0]}' if names else ''})."
         )
     if options.views is not None:

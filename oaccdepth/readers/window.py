@@ -1,4 +1,4 @@
-"""Which of a file's views to use: all, or some spread over the aperture; only exposed ones."""
+"""Chooses which views to use: all, or some spread over the aperture; leaves out dark ones."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from oaccdepth.lightfield import BoolArray, FloatArray
 from oaccdepth.options import ReadOptions
 from oaccdepth.readers.grid import FEWEST_VIEWS, ViewGrid
 
-EXPOSED = 0.5  # of the brightest view: darker views are vignetted
-CLEARLY_BRIGHTER = 1.02  # or the usual centre view of an even array is kept
+EXPOSED = 0.5  # share of the brightest view; darker views are vignetted
+CLEARLY_BRIGHTER = 1.02  # ratio; below it, an even array keeps its usual centre view
 ENOUGH = 0.8  # share of the views in a window that must be exposed
-MOST_VIEWS = 128  # in all, unless asked for: more take time and add little
-MOST_VIGNETTED = 9  # per axis, of cameras whose outer views are dark
+MOST_VIEWS = 128  # in total, unless the user asks for more: they take time and add little
+MOST_VIGNETTED = 9  # per axis, for cameras whose outer views are dark
 
 
 @dataclass(frozen=True)
 class Window:
-    """The rows and columns of a file that are used, in the file's order."""
+    """The rows and columns that are used, in the order of the file."""
 
     rows: tuple[int, ...]
     columns: tuple[int, ...]
@@ -34,7 +34,7 @@ class Window:
 
     @property
     def centre(self) -> tuple[int, int]:
-        """Row and column of the file that hold the reference view."""
+        """Row and column of the reference view in the file."""
         return self.rows[len(self.rows) // 2], self.columns[len(self.columns) // 2]
 
 
@@ -75,7 +75,7 @@ def too_few(source: str, shape: tuple[int, int]) -> str:
 
 
 def _wanted(grid: ViewGrid, options: ReadOptions) -> tuple[int, int] | None:
-    """Give the number of rows and columns that was asked for."""
+    """Return the requested number of rows and columns; None if there is none."""
     if options.use_views == "all":
         return None
     if options.use_views is not None and not isinstance(options.use_views, str):
@@ -104,15 +104,15 @@ def _check_wanted(
 
 
 def _every(size: int, stride: int) -> tuple[int, ...]:
-    """Every n-th row or column, such that the centre is one of them, and their centre."""
+    """Take every n-th row or column, so that the centre stays the centre."""
     return tuple(range(size // 2 % stride, size, stride))
 
 
 def _spread(shape: tuple[int, int], options: ReadOptions) -> Window:
-    """Take all views; of too many, every second, third, ... row and column.
+    """Take all views; if there are too many, every second (third, ...) row and column.
 
-    They reach to the edge of the aperture: a far view says more about small disparities than
-    many near ones.
+    They cover the whole aperture: one distant view says more about small disparities than many
+    close ones.
     """
     strides = [options.stride, options.stride]
     while True:
@@ -126,7 +126,7 @@ def _spread(shape: tuple[int, int], options: ReadOptions) -> Window:
 
 
 def _exposed(shape: tuple[int, int], stride: int, exposure: FloatArray) -> Window:
-    """Take the largest central window of which most views are exposed."""
+    """Take the largest central window in which most views are exposed."""
     rows, columns = (min(MOST_VIGNETTED, _symmetric(size, stride)) for size in shape)
     window = _place(shape, (rows, columns), stride, exposure)
     while max(window.shape) > FEWEST_VIEWS and _share_exposed(exposure, window) < ENOUGH:
@@ -140,7 +140,7 @@ def _symmetric(size: int, stride: int) -> int:
 
 
 def _next_smaller(shape: tuple[int, int]) -> tuple[int, int]:
-    """Two views less on the larger axis, or on both if they are equal."""
+    """Remove two views from the longer axis, or from both if they are equal."""
     rows, columns = shape
     largest = max(shape)
     return rows - 2 * (rows == largest), columns - 2 * (columns == largest)
@@ -149,7 +149,7 @@ def _next_smaller(shape: tuple[int, int]) -> tuple[int, int]:
 def _place(
     shape: tuple[int, int], counts: tuple[int, int], stride: int, exposure: FloatArray | None
 ) -> Window:
-    """Place the window at the centre; an even axis has two, and the better exposed one is taken."""
+    """Centre the window; if an axis is even, choose the better exposed of its two centres."""
     best: Window | None = None
     for row in _centres(shape[0], exposure is not None):
         for column in _centres(shape[1], exposure is not None):
@@ -160,7 +160,7 @@ def _place(
             window = Window(rows, columns)
             if best is None or _light(exposure, window) > CLEARLY_BRIGHTER * _light(exposure, best):
                 best = window
-    assert best is not None  # the counts were cut to what is available
+    assert best is not None  # the counts are limited to the available views
     return best
 
 
@@ -190,7 +190,7 @@ def _find_dark(exposure: FloatArray | None, window: Window) -> BoolArray | None:
         return None
     inside = exposure[np.ix_(window.rows, window.columns)]
     dark = np.asarray(inside < EXPOSED * exposure.max(), dtype=np.bool_)
-    dark[len(window.rows) // 2, len(window.columns) // 2] = False  # the reference in any case
+    dark[len(window.rows) // 2, len(window.columns) // 2] = False  # always use the reference
     return dark if dark.any() else None
 
 

@@ -223,7 +223,7 @@ def test_output_inside_root_is_not_input(root, settings, monkeypatch, caplog):
     inside = replace(settings, output=root / "results")
     assert "results/old" not in statuses(run(root, inside))
     assert set(statuses(run(root, inside)).values()) == {"skipped"}
-    assert caplog.messages[0] == f"ignored what is in --output {root}/results: 1 found there."
+    assert caplog.messages[0] == f"ignored light fields inside --output {root}/results: 1 found."
 
 
 def test_output_must_not_lie_among_views(root):

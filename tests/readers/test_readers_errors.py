@@ -66,8 +66,7 @@ def test_grid_that_cannot_be_inferred(tmp_path, views):
     fails(
         InvalidLightField,
         tmp_path,
-        f"{tmp_path}: no grid of views has names that match --pattern (\\d+)x "
-        "(10 pictures, such as img_0.png).",
+        f"{tmp_path}: --pattern (\\d+)x matches no grid of views (10 pictures, such as img_0.png).",
         pattern=r"(\d+)x",
     )
     for index in range(3, 10):
