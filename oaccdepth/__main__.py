@@ -1,4 +1,4 @@
-"""The installed command, and `python -m oaccdepth`: heeds signals, then imports the rest."""
+"""The installed command, and `python -m oaccdepth`: handles signals, then imports the rest."""
 
 from oaccdepth.files.signals import leave_at_once, leave_if_stopped
 

@@ -1,6 +1,6 @@
 """Seconds, memory and arithmetic of the networks. Every time waits for the device.
 
-All presets see the same light field in the same run, so that their times may be compared.
+All presets process the same light field in the same run, so their times are comparable.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from oaccdepth.networks.paper import OACCNet
 from oaccdepth.progress import ReportProgress, ignore, share
 
 RANGE = (-4.0, 4.0)  # px, of the disparities
-MACS_SIDE = 32  # px: arithmetic grows with the area, so a small picture tells it all
+MACS_SIDE = 32  # px: arithmetic is proportional to the area, so a small picture is enough
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What one preset took for one light field."""
+    """Time, memory and arithmetic of one preset on one light field."""
 
     preset: str
     device: str
@@ -43,7 +43,7 @@ class Benchmark:
     grid: tuple[int, int]
     side: int  # px
     seconds: float  # a whole estimate, without reading and writing
-    peak_bytes: int  # of the process, or on CUDA of the device
+    peak_bytes: int  # of the process; on CUDA, of the device
     macs: float  # multiply-adds
     parameters: int
     stages: dict[str, float]  # seconds of each, as in run.json
@@ -67,13 +67,13 @@ def run_benchmark(
 
 
 def random_light_field(side: int) -> LightField:
-    """Noise: times do not depend on what is in the picture."""
+    """Noise, because times do not depend on the content of the picture."""
     views = np.random.default_rng(0).integers(0, 256, (9, 9, side, side, 3), dtype=np.uint8)
     return LightField(views, source="noise", disparity_range=RANGE)
 
 
 def load_preset(preset: str, device: torch.device) -> LoadedWeights:
-    """Bundled weights of this name, or, because times do not depend on them, untrained ones."""
+    """The bundled weights of this name, or else untrained ones: times do not depend on weights."""
     if preset not in checkpoint.KINDS:
         known = ", ".join(checkpoint.KINDS)
         raise InvalidOption(f"--preset {preset}: no such network. Known: {known}.")
@@ -92,7 +92,7 @@ def measure(
     device: torch.device,
     progress: ReportProgress,
 ) -> Benchmark:
-    """One estimate as users get it, timed as a whole and by its stages."""
+    """One estimate as a user would run it, timed in total and by stage."""
     network = loaded.network
     estimate(random_light_field(64), network=loaded)  # the first run prepares kernels
     memory = PeakMemory()
@@ -122,8 +122,8 @@ def measure(
 def count_macs(network: FastNet | OACCNet, device: torch.device) -> float:
     """Multiply-adds per pixel of the layers, counted on a small picture.
 
-    With gradients enabled: the counter does not know the operation that is used without. Evidence
-    and aggregation of the fast network, which are sums and comparisons, are not counted.
+    Gradients are enabled, because the counter does not know the operation that is used without
+    them. Evidence and aggregation of the fast network (sums, comparisons) are not counted.
     """
     side, counter = MACS_SIDE, FlopCounterMode(display=False)
     with counter:
@@ -142,8 +142,9 @@ def count_macs(network: FastNet | OACCNet, device: torch.device) -> float:
 def compare_cost_construction(side: int = 128, device: str = "auto") -> dict[str, float]:
     """Seconds of the paper's last table: shift-and-concat against the cost constructor.
 
-    Features of 9x9 views of side x side px to the volume that is aggregated. Shift-and-concat
-    shifts every view for every disparity, joins them, and maps them to as many channels.
+    Both turn features of 9x9 views of side x side px into the volume to be aggregated.
+    Shift-and-concat shifts every view for every disparity, concatenates the results and maps
+    them to the same number of channels.
     """
     torch_device = choose_device(device)
     network = checkpoint.create("paper").eval().to(torch_device)
@@ -182,7 +183,7 @@ def shift_and_concat(features: Tensor, levels: range, weight: Tensor, bias: Any)
 
 
 def _seconds(function: Callable[[], Tensor], device: torch.device, runs: int = 3) -> float:
-    """The best of a few runs, after one to prepare."""
+    """The best of a few runs, after a warm-up."""
     function()
     synchronize(device)
     times = []

@@ -24,9 +24,9 @@ from oaccdepth.files.signals import heed, stop_cleanly
 from oaccdepth.printable import printable
 from oaccdepth.version import __version__
 
-# In the order of the help page. A command is a function, named as its module, that imports what is
-# heavy only when it is called, so that `--help` answers at once; `weights` is a group of commands,
-# which Typer lists last.
+# In the order of the help page. A command is a function with the name of its module. It imports
+# heavy packages only when it is called, so that `--help` answers at once. `weights` is a group of
+# commands, which Typer lists last.
 COMMANDS = (
     "estimate",
     "masks",
@@ -48,7 +48,7 @@ COMMANDS = (
 )
 
 
-USAGE_ERROR: Any = typer.BadParameter.__base__  # of Click, which Typer may bring along
+USAGE_ERROR: Any = typer.BadParameter.__base__  # Click's own, which Typer may bundle
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -72,30 +72,30 @@ def _told() -> Iterator[None]:
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:
-        code = heed(error)  # also if a library has made another error of it
+        code = heed(error)  # even if a library has turned the signal into another error
         reason = str(error) if isinstance(error, OaccDepthError) else _lack(error)
         if code is not None:
             typer.echo("stopped.", err=True)
         elif reason is not None:
             typer.echo(f"error: {reason}", err=True)
         else:
-            if isinstance(error, USAGE_ERROR):  # it quotes the command line
+            if isinstance(error, USAGE_ERROR):  # its message quotes the command line
                 error.message = printable(error.message)
             raise
         raise typer.Exit(code or 1) from error
 
 
 def _lack(error: BaseException) -> str | None:
-    """What the machine has too little of; None if the error is about something else."""
+    """The message if memory or disk is full; None for any other error."""
     if is_out_of_memory(error):
         return ADVICE_ON_MEMORY
-    if isinstance(error, OSError) and error.errno in FULL:  # what is printed may go to a file
+    if isinstance(error, OSError) and error.errno in FULL:  # stdout may be a file
         return printable(f"{error.filename or 'the output'}: {error.strerror}. Free some space.")
     return None
 
 
 def _check_current_folder() -> None:
-    """Refuse to run in a folder that was removed: libraries would end the program."""
+    """Refuse to run in a folder that was deleted: libraries would crash."""
     try:
         os.getcwd()
     except OSError as error:
@@ -146,7 +146,7 @@ for _name in COMMANDS:
 
 
 def _print_any_name() -> None:
-    """Write characters that the terminal's encoding does not have as codes."""
+    """Print characters that the terminal's encoding lacks as escape codes."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
@@ -157,7 +157,7 @@ def main() -> None:
         stop_cleanly()
         _print_any_name()
         app(prog_name="oaccdepth")
-    except (KeyboardInterrupt, SystemExit) as error:  # a signal where no command was running
+    except (KeyboardInterrupt, SystemExit) as error:  # a signal while no command was running
         if isinstance(error, SystemExit) and not error.code:
             raise
         code = heed(error)

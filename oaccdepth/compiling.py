@@ -14,11 +14,11 @@ from typing import Any
 logger = logging.getLogger(__name__)
 
 Loop = Callable[..., Any]
-PARTS = 4  # of the work for each core, where rows differ in what they cost
+PARTS = 4  # parts of the work per core, if some rows take longer than others
 
 
 def compiled(function: Loop) -> Loop:
-    """Compile a loop with numba; it runs beside others in threads."""
+    """Compile a loop with numba, without the GIL, so that threads run in parallel."""
     return _compile(function, {"nogil": True, "fastmath": True})
 
 
@@ -38,7 +38,7 @@ def _compile(function: Loop, options: dict[str, Any]) -> Loop:
 
     try:
         result: Loop = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no folder for the cache can be written: compile in every process
+    except RuntimeError:  # no writable folder for the cache: compile in every process
         result = numba.njit(**options)(function)
     kept: Any = result._cache  # type: ignore[attr-defined]
     load, save = kept.load_overload, kept.save_overload
@@ -50,7 +50,7 @@ def _compile(function: Loop, options: dict[str, Any]) -> Loop:
         return found
 
     def save_if_possible(*arguments: Any) -> None:
-        with suppress(OSError):  # a full disk costs time in the next process, nothing else
+        with suppress(OSError):  # with a full disk, the next process just has to compile again
             save(*arguments)
 
     kept.load_overload, kept.save_overload = load_or_tell, save_if_possible
@@ -59,7 +59,7 @@ def _compile(function: Loop, options: dict[str, Any]) -> Loop:
 
 @cache
 def tell_that_it_compiles(is_kept: bool) -> None:
-    """Log, once in a process, why the first loop takes its time."""
+    """Log, once per process, why the first loop takes so long."""
     why = "first use" if is_kept else "no folder for compiled code can be written"
     logger.warning("%s: compiling (about 10 s) ...", why)
 
@@ -67,8 +67,8 @@ def tell_that_it_compiles(is_kept: bool) -> None:
 def run_in_threads(loop: Loop, calls: Iterable[tuple[Any, ...]]) -> None:
     """Call a compiled loop with each set of arguments, on all cores.
 
-    Threads of our own: compiling a loop over all calls takes twice as long, and its threads do not
-    survive a fork. The very first call is made alone, because it has to compile.
+    We use our own threads: numba's parallel loops take twice as long to compile, and their threads
+    do not survive a fork. The very first call runs alone, because it has to compile.
     """
     calls = list(calls)
     if calls and not loop.signatures:  # type: ignore[attr-defined]
@@ -83,13 +83,13 @@ def run_in_threads(loop: Loop, calls: Iterable[tuple[Any, ...]]) -> None:
             done.result()
     finally:
         for one in under_way:
-            one.cancel()  # Ctrl-C waits for the calls that run, not for all
+            one.cancel()  # Ctrl-C waits for the running calls only
 
 
 def run_by_rows(loop: Loop, count: int, *arguments: Any, parts: int = PARTS) -> None:
     """Call a loop over rows, `loop(first, last, *arguments)`, for all rows, on all cores.
 
-    In so many parts for each core: one, where all rows cost the same and little.
+    The rows are split into `parts` parts per core: 1 if all rows take the same short time.
     """
     parts = min(count, parts * _cores())
     ends = [count * part // parts for part in range(parts + 1)]
@@ -98,7 +98,7 @@ def run_by_rows(loop: Loop, count: int, *arguments: Any, parts: int = PARTS) -> 
 
 @cache
 def _pool(process: int) -> ThreadPoolExecutor:
-    """Threads of this process: a fork does not inherit those of its parent."""
+    """Threads of this process; a forked process does not inherit those of its parent."""
     return ThreadPoolExecutor(_cores())
 
 

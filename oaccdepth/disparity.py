@@ -21,18 +21,18 @@ class Provenance:
     device: str = ""
     seconds: dict[str, float] = field(default_factory=dict)  # per stage; each waits for the device
     input: dict[str, Any] = field(default_factory=dict)  # source, format, grid, resolution, notes
-    disparity_range: tuple[float, float] | None = None  # what was searched [px]
+    disparity_range: tuple[float, float] | None = None  # disparities that were searched [px]
     range_source: str = ""  # where it comes from: option, file, weights or estimated
     notes: tuple[str, ...] = ()
-    batch: dict[str, Any] = field(default_factory=dict)  # by this `batch` knows that it is done
+    batch: dict[str, Any] = field(default_factory=dict)  # tells `batch` that the scene is done
 
 
 @dataclass(frozen=True, eq=False)
 class Pass:
-    """What one pass of the network gave."""
+    """The result of one pass of the network."""
 
     disparity: FloatArray  # (h, w) [px]
-    masks: FloatArray | None = None  # (u, v, h, w) in [0, 1]: as its disparity implies
+    masks: FloatArray | None = None  # (u, v, h, w) in [0, 1]: implied by its disparity
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class DisparityMap:
     made_with: Provenance = field(default_factory=Provenance)
 
     def per_step(self, factor: float, camera: Camera | None) -> DisparityMap:
-        """The same for cameras that are so many times further apart."""
+        """The same map for cameras `factor` times as far apart."""
         made, ends = self.made_with, self.made_with.disparity_range
         scaled = None if ends is None else (ends[0] * factor, ends[1] * factor)
         scale = np.float32(factor)
@@ -63,7 +63,7 @@ class DisparityMap:
         )
 
     def depth_mm(self) -> FloatArray | None:
-        """Depth along the camera's axis [mm], or None if the camera is not known."""
+        """Depth along the camera's axis [mm], or None if the camera is unknown."""
         if self.camera is None:
             return None
         return self.camera.depth_mm(self.disparity, max(self.disparity.shape))

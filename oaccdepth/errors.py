@@ -13,7 +13,7 @@ OaccDepthError
 └─ MissingDependency(ImportError)   an optional package is needed
 
 A message says what is wrong (path and value), what was expected, and what to do. Names and values
-in it may come from a file, so it is one line of printable text whatever they hold.
+in it may come from a file, so it is always made one line of printable text.
 """
 
 from collections.abc import Iterable
@@ -27,22 +27,22 @@ def one_of(names: Iterable[str]) -> str:
     return f"{', '.join(first)} or {last}"
 
 
-# NumPy and CUDA have an exception of their own; OpenCV, MPS, cuDNN and oneDNN have words only.
+# NumPy and CUDA raise their own exceptions; OpenCV, MPS, cuDNN and oneDNN only have a message.
 OUT_OF_MEMORY = (
     *("out of memory", "alloc_failed", "can't allocate memory", "not enough memory"),
     *("insufficient memory", "could not create a primitive"),
-    *("cannot allocate memory", "failed to map segment"),  # where a library is loaded
+    *("cannot allocate memory", "failed to map segment"),  # while a library is loaded
 )
 ADVICE_ON_MEMORY = "not enough memory. Close other programs, or give fewer or smaller views."
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
-    """Whether a library has said that the memory, or that of a device, is full."""
+    """Whether a library has run out of memory, in RAM or on a device."""
     while error is not None:
         words = str(error).lower()
         if isinstance(error, MemoryError) or any(known in words for known in OUT_OF_MEMORY):
             return True
-        error = error.__context__  # what it was raised for
+        error = error.__context__  # the error before it
     return False
 
 

@@ -15,22 +15,22 @@ FloatArray = NDArray[np.float32]
 BoolArray = NDArray[np.bool_]
 
 LARGEST_VALUE = {np.dtype(np.uint8): 255.0, np.dtype(np.uint16): 65535.0, np.dtype(np.float32): 1.0}
-UNEVEN = 0.05  # steps: a gantry does not move exactly evenly
+UNEVEN = 0.05  # steps: tolerance, because a gantry does not move exactly evenly
 
 
 @dataclass(frozen=True)
 class Camera:
-    """What a scene's configuration says about its cameras; turns disparity into depth."""
+    """The cameras of a scene, as in its configuration; converts disparity to depth."""
 
     baseline_mm: float  # between neighbouring cameras
     focal_mm: float
     sensor_mm: float  # size of the larger side of the picture
     focus_mm: float  # distance of zero disparity; 0: parallel cameras, zero disparity at infinity
-    right_mm: float = 0.0  # of the picture's middle from the optical axis, on the sensor
-    down_mm: float = 0.0  # not 0 where a part was cut out of the picture
+    right_mm: float = 0.0  # offset of the picture's centre from the optical axis, on the sensor
+    down_mm: float = 0.0  # not 0 if the picture was cropped
 
     def depth_mm(self, disparity: FloatArray, larger_side_px: int) -> FloatArray:
-        """Depth along the axis [mm]; infinite where the disparity lies beyond infinity."""
+        """Depth along the axis [mm]; infinite if the disparity is that of infinity or less."""
         beta = self.baseline_mm * self.focal_mm * larger_side_px
         offset = 0.0 if self.focus_mm == 0 else beta / self.focus_mm  # disparity 0 at the focus
         denominator = disparity.astype(np.float64) * self.sensor_mm + offset
@@ -60,11 +60,11 @@ class LightField:
 
     views: Array  # (u, v, h, w, c) uint8, uint16 or float32 in [0, 1]; c is 1 (grey) or 3 (RGB)
     valid: BoolArray | None = None  # (u, v) or (u, v, h, w): False where there is no picture
-    source: str = ""  # what it was read from: a name for messages, never a full path
+    source: str = ""  # name of the source for messages, never a full path
     format: str = ""  # name of the reader
     reason: str = ""  # how it was recognised
     camera: Camera | None = None
-    disparity_range: Range | None = None  # [px], if the files give it
+    disparity_range: Range | None = None  # [px], if the files state it
     notes: tuple[str, ...] = field(default=())  # what was left out, corrected or assumed
     places: FloatArray | None = None  # (u, v, 2) down and right of the centre view [steps]
     reference: tuple[int, int] | None = None  # (u, v) of the view to describe; None: the centre
@@ -132,7 +132,7 @@ class LightField:
 
     @property
     def step(self) -> float:
-        """Distance of neighbouring views [steps of the capture]: 2 if every second one is used."""
+        """Distance between neighbouring views [capture steps]: 2 if every other one is used."""
         if self.places is None or self.views.shape[0] * self.views.shape[1] < 2:
             return 1.0
         along = np.diff(self.places, axis=1 if self.grid[1] > 1 else 0)
@@ -140,9 +140,9 @@ class LightField:
         return 1.0 if abs(step - 1) < UNEVEN or step == 0 else step
 
     def in_own_steps(self) -> LightField:
-        """The same with disparities per step between the views that are used, not of the capture.
+        """The same, but with disparities per step between the views used, not per capture step.
 
-        Disparities [px per step of the capture] times `step` are its disparities.
+        Its disparities are those of the capture [px per capture step] times `step`.
         """
         if self.step == 1:
             return self
@@ -189,7 +189,7 @@ class LightField:
 
 
 def as_float(values: Array, out: FloatArray | None = None) -> FloatArray:
-    """Stored values as float32 in [0, 1]; straight into `out`, if that is given."""
+    """Stored values as float32 in [0, 1]; written straight into `out`, if given."""
     scale = np.float32(1 / LARGEST_VALUE[values.dtype])
     return np.multiply(values, scale, out=out, dtype=np.float32)
 

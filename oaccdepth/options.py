@@ -17,7 +17,7 @@ from oaccdepth.errors import InvalidOption, one_of
 Pair = tuple[int, int]
 Range = tuple[float, float]
 
-MOST_VIEWS = 1000  # per axis: every place of a grid is looked at
+MOST_VIEWS = 1000  # per axis, because every place of a grid is visited
 PRECISIONS = ("auto", "fp32", "fp16", "bf16")
 # Perceptually uniform ones first; names are OpenCV's, in lower case.
 COLORMAPS = ("viridis", "cividis", "magma", "inferno", "plasma", "turbo", "gray")
@@ -36,7 +36,7 @@ class Option:
     parse: Callable[[str, str], Any] | None = None  # (text, flag) -> value; None: by the type
 
     def check(self, value: Any, flag: str) -> None:
-        """Refuse a value that is not among the choices, or out of bounds."""
+        """Refuse a value that is not one of the choices, or out of bounds."""
         if self.choices and value not in self.choices:
             expected = one_of(self.choices)
         elif self.least is not None and not all(
@@ -52,7 +52,7 @@ class Option:
 
 
 def option(default: Any, help: str, **more: Any) -> Any:
-    """Declare a field that is also an option of the command line; `more` as in `Option`."""
+    """Declare a field that is also a command-line option; `more` as in `Option`."""
     return field(default=default, metadata={"option": Option(help, **more)})
 
 
@@ -62,7 +62,7 @@ class Declared:
     panel: ClassVar[str] = "Options"  # the heading on help pages
 
     def __post_init__(self) -> None:
-        """Check every value, however it was given."""
+        """Check every value, wherever it comes from."""
         for name, (flag, declared) in declarations(type(self)).items():
             value = getattr(self, name)
             if value is not None and value != "":
@@ -120,7 +120,7 @@ def parse_range_or_auto(text: str, flag: str) -> Range | None:
 
 @dataclass(frozen=True)
 class ReadOptions(Declared):
-    """How to read a light field: what its files do not say themselves."""
+    """How to read a light field: what its files do not say."""
 
     panel: ClassVar[str] = "Reading"
 

@@ -30,9 +30,9 @@ from oaccdepth.writers import results
 
 Estimate = Callable[[LightField, EstimateOptions, ReportProgress], DisparityMap]
 
-# Shares of the time: reading (with the import of torch), writing, and the page if there is one.
+# Shares of the time: reading (and importing torch), writing, and the page if there is one.
 # Measured with 9x9 views of 512x512 px and the weights `fast`: 2.3, 0.1 and 0.7 s of about 15 s on
-# one core; a second one makes only the estimate faster.
+# one core; a second core makes only the estimate faster.
 READING, WRITING, PAGE = 0.2, 0.01, 0.04
 VIEW_FILE = "views/disparity_{:02d}_{:02d}.pfm"
 
@@ -69,11 +69,11 @@ def process(
     progress
         Called with what is going on and how much of the whole is done, 0 to 1.
     estimate
-        What to call instead of `oaccdepth.estimate`, with options and progress.
+        Called instead of `oaccdepth.estimate`, with options and progress.
     truth
-        Disparity of the centre view, (h, w) [px], for the page's error map; for a path, it is read.
+        Disparity of the centre view, (h, w) [px], for the page's error map; read from a path.
     write_beside
-        Writes more files to the folder that it is given; returns their names and what they hold.
+        Writes more files to the given folder; returns their names and descriptions.
     """
     output = Path(output)
     if not isinstance(source, LightField):
@@ -114,7 +114,7 @@ def _read_all(
     writing: WriteOptions,
     truth: FloatArray | None,
 ) -> tuple[LightField, FloatArray | None, tuple[str, ...]]:
-    """Read the light field, unless it is in memory; for the page its ground truth, with notes."""
+    """Read the light field, unless it is in memory; ground truth for the page, with notes."""
     if isinstance(source, LightField):
         return source, truth, ()
     light_field = read(source, reading)
@@ -126,7 +126,7 @@ def _read_all(
 def _choose_reference(
     light_field: LightField, estimating: EstimateOptions, writing: WriteOptions
 ) -> LightField:
-    """The light field with the view that is asked for; a page only knows the centre view."""
+    """The light field with the requested reference view; a page only works for the centre view."""
     chosen = replace(light_field, reference=estimating.reference or light_field.reference)
     if writing.view and chosen.reference_view != replace(chosen, reference=None).reference_view:
         raise InvalidOption("--view: the page is about the centre view. Leave out --reference.")
@@ -138,9 +138,9 @@ def _with_way_back(
 ) -> DisparityMap:
     """Note where the views are, relative to the result, and how they were read."""
     known = dict(result.made_with.input)
-    with suppress(ValueError, RuntimeError):  # on another drive, no home: then the name must do
+    with suppress(ValueError, RuntimeError):  # other drive, or no home: keep only the name
         way = Path(os.path.relpath(source.resolve(), output.resolve()))
-        if Path.home().name not in way.parts:  # or it would say whose it is
+        if Path.home().name not in way.parts:  # it would reveal the user's name
             known["path"] = way.as_posix()
     typed = {
         one.name: value
@@ -154,10 +154,10 @@ def _with_way_back(
 def read_again(
     folder: Path, result: DisparityMap, options: ReadOptions = ReadOptions()
 ) -> tuple[Path, ReadOptions] | None:
-    """Where the views of a result are, and how they were read; None if they are not there.
+    """Where the views of a result are, and how they were read; None if they are not found.
 
-    They are where `run.json` says, or, under the name that they had, in the folder, beside it,
-    one level up, or here. Options that are given take precedence over `run.json`.
+    Looks where `run.json` says, then for the same name in the folder, next to it, one level up,
+    and in the current folder. Given options take precedence over `run.json`.
     """
     about = result.made_with.input
     name = str(about.get("source") or "")
@@ -167,7 +167,7 @@ def read_again(
         candidates += [place / name for place in (folder, above, above.parent, Path())]
     known = about.get("reading")
     for candidate in candidates:
-        # os.path, because Path.exists() raises for a name that is too long
+        # os.path, because Path.exists() raises if a name is too long
         if os.path.exists(candidate) and candidate.resolve() != folder.resolve():
             return candidate, _merged(options, known, folder / results.RUN_FILE)
     return None
@@ -185,7 +185,7 @@ def _merged(options: ReadOptions, known: object, path: Path) -> ReadOptions:
 
 
 def _views(light_field: LightField) -> list[tuple[int, int]]:
-    """Grid positions of all views that are there."""
+    """Grid positions of all existing views."""
     rows, columns = light_field.grid
     missing = set(light_field.missing_views)
     everywhere = ((u, v) for u in range(rows) for v in range(columns))
@@ -208,7 +208,7 @@ def read(path: Path | str, options: ReadOptions = ReadOptions()) -> LightField:
 def read_truth(
     path: Path | str, options: ReadOptions = ReadOptions()
 ) -> tuple[FloatArray | None, tuple[str, ...]]:
-    """Ground truth beside a light field, if there is any; if it is bad, a note says so."""
+    """Ground truth next to a light field, if there is any; a note if it cannot be used."""
     try:
         return readers.read_ground_truth(Path(path), options), ()
     except OaccDepthError as error:
@@ -218,7 +218,7 @@ def read_truth(
 def _estimate(
     light_field: LightField, options: EstimateOptions, progress: ReportProgress
 ) -> DisparityMap:
-    from oaccdepth.estimation import inference  # torch takes seconds
+    from oaccdepth.estimation import inference  # importing torch takes seconds
 
     return inference.estimate(light_field, options, progress=progress)
 
@@ -231,7 +231,7 @@ def _write_views(
     progress: ReportProgress,
     estimate: Estimate,
 ) -> dict[str, str]:
-    """Estimate and write the disparity of these views; return the files and what they hold."""
+    """Estimate and write the disparity of these views; return the files and their descriptions."""
     written = {}
     for number, view in enumerate(views):
         part = share(progress, number / len(views), (number + 1) / len(views))
@@ -246,7 +246,7 @@ def _write_page(
     folder: Path, light_field: LightField, result: DisparityMap, truth: FloatArray | None
 ) -> dict[str, str]:
     """Write the interactive page; return its name and what it is, for `run.json`."""
-    # `prepare` has refused already if there is a page that must not be replaced.
+    # If an existing page must not be replaced, `prepare` has already refused.
     page = folder / results.VIEWER_FILE
     write_viewer(page, light_field, result, truth=truth, overwrite=True)
     return {results.VIEWER_FILE: "interactive page; open it in a browser"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    r"""Return the text with \uXXXX in place of every character that is not shown as it is.
+    r"""Return the text with \uXXXX in place of every unprintable character.
 
-    Control characters, line breaks, marks that turn the direction of writing, halves of characters:
-    this is how JSON writes them, too.
+    These are control characters, line breaks, marks that change the writing direction, and lone
+    surrogates. JSON escapes them in the same way.
     """
     if text.isprintable():
         return text
@@ -17,7 +17,7 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Return a text of several lines that are our own; within them, nothing but what is shown."""
+    """Like `printable`, but keep the line breaks, which are our own."""
     return "\n".join(printable(line) for line in text.split("\n"))
 
 

@@ -33,7 +33,7 @@ def write_scene(folder: Path, seed: int = 0, truth: bool = False, side: int = 3)
 
 
 def save_tiny_weights(path: Path) -> Path:
-    """A real network, untrained and as small as it gets."""
+    """A real network, untrained and as small as possible."""
     import torch
 
     from oaccdepth.networks import checkpoint
@@ -46,7 +46,7 @@ def save_tiny_weights(path: Path) -> Path:
 
 
 def toy_estimate(light_field, options, progress):
-    """Something that depends on the views and takes no time."""
+    """A quick result that depends on the views."""
     progress("network", 0.5)
     disparity = light_field.centre.mean(axis=-1)
     return DisparityMap(
@@ -61,7 +61,7 @@ def open_toy(options):
 
 
 def open_talkative(options):
-    """A network that logs a warning, and a detail."""
+    """A network that logs a warning and a detail."""
     logger = logging.getLogger("oaccdepth.toy")
     logger.warning("the network is %s", "open")
     logger.info("a detail")
@@ -100,7 +100,7 @@ def without_measured(value):
 
 
 def contents(folder: Path) -> dict[str, object]:
-    """Every file by its name; of run.json all but the measured times, and no report."""
+    """Every file by name, without the reports and without the measured times in run.json."""
     found = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
@@ -116,6 +116,6 @@ def statuses(summary):
 
 
 def run(root, settings, options=BatchOptions(), **watching):
-    """Find and run; report and on_record as in `run_jobs`."""
+    """Find scenes and run them; report and on_record as in `run_jobs`."""
     jobs = find_jobs(root, settings.output, options)
     return run_jobs(jobs, replace(settings, redo=options.redo), options, **watching)

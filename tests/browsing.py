@@ -1,4 +1,4 @@
-"""A page in a real browser: Chromium, without a screen. Any error on its console fails a test."""
+"""A page in a real browser: headless Chromium. Any error on its console fails a test."""
 
 import shutil
 
@@ -51,7 +51,7 @@ class Visit:
         self.page.wait_for_selector(selector, state="attached")
 
     def settle(self):
-        """Let the page draw what it has to."""
+        """Wait until the page has drawn everything."""
         self.page.evaluate(
             "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
         )
@@ -68,10 +68,10 @@ class Visit:
         self.context.close()
         assert self.errors == []
 
-    # Where the picture of 64 x 48 px lies, and what is seen of it.
+    # Where the picture of 64 x 48 px is on the screen, and what it shows.
 
     def spot(self, x, y):
-        """Place on the screen of the middle of a picture's pixel, in the layouts of one pane."""
+        """Screen position of the centre of a pixel, in layouts with one pane."""
         box = self.page.locator("#viewport").bounding_box()
         scale = min(box["width"] / 64, box["height"] / 48)
         left = box["x"] + (box["width"] - 64 * scale) / 2
@@ -96,7 +96,7 @@ class Visit:
         )
 
     def picture(self):
-        """What is seen at the middle of every pixel of the picture, (48, 64, 3)."""
+        """The colours on the screen at the centre of every pixel, (48, 64, 3)."""
         self.settle()
         shot = cv2.imdecode(np.frombuffer(self.page.screenshot(), np.uint8), cv2.IMREAD_COLOR)
         (left, top), (right, bottom) = self.spot(0, 0), self.spot(63, 47)

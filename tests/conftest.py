@@ -36,7 +36,7 @@ def scene() -> LayeredScene:
 
 @pytest.fixture(scope="session")
 def scene_folder(scene: LayeredScene, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same as files: a scene of the HCI benchmark. Not to be changed by a test."""
+    """The same as files: a scene of the HCI benchmark. Tests must not change it."""
     folder = tmp_path_factory.mktemp("scenes") / "town"
     scenes.write_light_field(scenes.with_8_bits(scene.light_field), folder, truth=scene.disparity)
     return folder
@@ -50,7 +50,7 @@ def copy(scene_folder: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def result_folder(scene: LayeredScene, tmp_path: Path) -> Path:
-    """A finished result of the scene called town; the scene itself is not beside it."""
+    """A finished result of the scene called town; the scene itself is not next to it."""
     folder = tmp_path / "out" / "town-result"
     made_with = Provenance(
         version="0.1.0", weights="fast", input={"source": "town", "grid": [9, 9]}, notes=("a note",)
@@ -65,7 +65,7 @@ def result_folder(scene: LayeredScene, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def demo():
-    """The scene of the demo, smaller: what the bundled weights should be good at."""
+    """The demo's scene, smaller; the bundled weights should do well on it."""
     from oaccdepth.rendering.still_life import demo_scene
 
     return demo_scene((192, 256))
@@ -73,7 +73,7 @@ def demo():
 
 @pytest.fixture(scope="session")
 def untrained():
-    """A small fast network. Untrained, it still answers: it starts as a plane sweep."""
+    """A small fast network. Even untrained it works: it starts as a plane sweep."""
     import torch
     from small_networks import FAST
 
@@ -85,7 +85,7 @@ def untrained():
 
 @pytest.fixture(scope="session")
 def weights_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Weights of an untrained network of full size."""
+    """Weights of an untrained full-size network."""
     import torch
 
     from oaccdepth.networks import checkpoint
@@ -110,7 +110,7 @@ def run() -> Callable[..., Any]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _compile_silently() -> None:
-    """Say what a run with compiled loops at hand says; tests/test_compiling.py has the rest."""
+    """Hide the message about compiling; tests/test_compiling.py tests it."""
     logging.disable()
     compiling.tell_that_it_compiles(is_kept=True)
     logging.disable(logging.NOTSET)
@@ -118,7 +118,7 @@ def _compile_silently() -> None:
 
 @pytest.fixture(autouse=True)
 def _log_as_before() -> Iterator[None]:
-    """Leave the library's log as it was: commands send it to stderr, and nowhere else."""
+    """Restore the library's log: commands send it to stderr only."""
     logger = logging.getLogger("oaccdepth")
     handlers, level, is_passed_on = logger.handlers[:], logger.level, logger.propagate
     yield
@@ -126,8 +126,8 @@ def _log_as_before() -> Iterator[None]:
     logger.setLevel(level)
 
 
-# The same examples on every machine, every time; the machine may be busy, so there is no deadline.
+# Always the same examples, on every machine. No deadline, because the machine may be busy.
 settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
-# Other examples every time: `pytest --hypothesis-profile exploring`, tests/test_exploration.py.
+# New examples every time: `pytest --hypothesis-profile exploring`, tests/test_exploration.py.
 settings.register_profile("exploring", deadline=None, print_blob=True, max_examples=300)
 settings.load_profile("repeatable")

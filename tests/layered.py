@@ -1,7 +1,7 @@
 """A second renderer, for tests: layers with analytic disparity and visibility, in plain NumPy.
 
-It shares nothing with `oaccdepth.rendering`, which is compared with it. Everything is a function of
-(y, x), the place of a surface's points in the centre view, in pixels.
+It shares no code with `oaccdepth.rendering`, which is compared with it. Everything is a function of
+(y, x), the position of a surface's points in the centre view, in pixels.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ Function = Callable[[FloatArray, FloatArray], FloatArray]  # (y, x) [px] of the 
 
 TEXELS_PER_PX = 2
 TOLERANCE_PX = 1e-5  # of a surface's disparity, in each view
-MAX_STEPS = 60  # of the fixed point; reached only by a surface so steep that it folds over
+MAX_STEPS = 60  # of the fixed-point iteration; reached only if a surface is so steep that it folds
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Sphere:
     level: float  # disparity of its rim [px]
     height: float  # disparity of its middle above the rim [px]
 
-    CUT = 0.85  # the rim's part of the full radius; beyond it the slope grows without bound
+    CUT = 0.85  # radius of the rim as a share of the full radius; beyond it the slope is unbounded
 
     def __call__(self, y, x):
         """Constant outside the rim."""
@@ -60,12 +60,12 @@ class Sphere:
 class Surface:
     """One surface of a scene."""
 
-    disparity: Function  # px; larger is nearer and hides what is behind
+    disparity: Function  # px; a larger one is nearer and hides what is behind
     texture: FloatArray  # (t, t, 3) in [0, 1], periodic, TEXELS_PER_PX texels per pixel
     outline: Function | None = None  # positive where the surface is; None: everywhere
 
     def seen_from(self, step_u, step_v, y, x):
-        """Disparity of the point that lies at (y, x) of a view; -inf where the surface is not.
+        """Disparity of the point at (y, x) of a view; -inf where there is no surface.
 
         Solves d = disparity(y + d * step_u, x + d * step_v).
         """
@@ -156,7 +156,7 @@ def render(surfaces, grid=(9, 9), size=(96, 96), *, samples=2, noise=0.0, rng=No
 
 
 def scene_between(low, high, size=(96, 128), grid=(9, 9), texels=256):
-    """A far wall, a middle board, a near one; their textures repeat, two texels are a pixel."""
+    """A far wall, a middle board and a near one; textures repeat, with two texels per pixel."""
     rng = np.random.default_rng(5)
     textures = [cloud_texture(rng, texels, 1.0) for _ in range(3)]
     middle = (low + high) / 2
@@ -201,7 +201,7 @@ def _render_view(surfaces, step_u, step_v, y, x):
         for place, step in ((y, np.float32(step_u)), (x, np.float32(step_v)))
     )  # (s*s*h, w)
     colours = np.empty((*texel_y.shape, 3), np.float32)
-    # Linear interpolation makes the texture a plain function of the surface: all views agree.
+    # With linear interpolation, the texture depends on the surface point only: all views agree.
     for index, surface in enumerate(surfaces):
         wrap = cv2.BORDER_WRAP
         found = cv2.remap(surface.texture, texel_x, texel_y, cv2.INTER_LINEAR, borderMode=wrap)
@@ -210,7 +210,7 @@ def _render_view(surfaces, step_u, step_v, y, x):
 
 
 def _is_seen(surfaces, owner, disparity, step_u, step_v):
-    """Where the centre view's points lie inside a view's frame, with no other surface in front."""
+    """Where the centre view's points are inside a view's frame, with no other surface in front."""
     height, width = disparity.shape
     y, x = _sample_grid((height, width), 1)
     y, x = y[0] - disparity * step_u, x[0] - disparity * step_v  # (h, w): the points in the view

@@ -64,7 +64,7 @@ def _render(grid, size):
 
 
 def mismatch(views, disparity):
-    """Mean difference of the views around the centre, moved there by a disparity; 8-bit values."""
+    """Mean difference between the centre view and its neighbours warped to it; 8-bit values."""
     rows, columns = views.shape[:2]
     centre = views[rows // 2, columns // 2].astype(np.float32)
     height, width = disparity.shape
@@ -87,7 +87,7 @@ def is_oriented(views, truth):
         mismatch(views[:, ::-1], truth),
         mismatch(views.swapaxes(0, 1), truth) if views.shape[0] == views.shape[1] else np.inf,
     ]
-    # Exchanged axes with a slanted background differ least.
+    # Swapped axes with a slanted background differ least.
     return right < 0.5 * min(wrong)
 
 
@@ -95,7 +95,7 @@ def is_oriented(views, truth):
 
 
 def write_picture(path, view):
-    """A view as PNG (or what the name says): RGB(A) or grey, 8 or 16 bits."""
+    """Write a view as PNG (or as the extension says): RGB(A) or grey, 8 or 16 bits."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if view.ndim == 3 and view.shape[2] >= 3:
         view = view[..., [2, 1, 0, 3][: view.shape[2]]]
@@ -153,7 +153,7 @@ def hci(folder, views, truth=None):
 
 
 def pfm(path, values):
-    """PFM by hand: bottom row first, little endian."""
+    """A hand-written PFM: bottom row first, little endian."""
     header = f"Pf\n{values.shape[1]} {values.shape[0]}\n-1\n".encode()
     path.write_bytes(header + values[::-1].astype("<f4").tobytes())
 
@@ -288,7 +288,7 @@ def basic_lfsr(path, views):
 
 
 def lytro_container(path):
-    """A raw Lytro picture as far as its metadata go: LFP header, LFM and LFC sections."""
+    """A raw Lytro picture with metadata only: LFP header, LFM and LFC sections."""
 
     def section(kind, data):
         head = b"\x89" + kind + b"\r\n\x1a\n" + struct.pack(">I", 0) + struct.pack(">I", len(data))

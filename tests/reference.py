@@ -1,4 +1,4 @@
-"""Slow, literal versions of the paper's formulas, and of what its authors' program computes.
+"""Slow, literal versions of the paper's formulas and of its authors' program.
 
 Written from the paper and from docs/method.md with plain loops; shares no code with the package.
 Arrays: view (u, v), position (y, x), feature channel last where there is one.
@@ -16,13 +16,13 @@ LEVELS = range(-4, 5)
 
 
 def pixel(view, y, x):
-    """A whole-numbered position; zero outside the frame."""
+    """Value at an integer position; zero outside the frame."""
     inside = 0 <= y < view.shape[0] and 0 <= x < view.shape[1]
     return view[y, x] if inside else np.zeros_like(view[0, 0])
 
 
 def bilinear(view, y, x):
-    """A position between pixels; zero outside the frame."""
+    """Value at a position between pixels; zero outside the frame."""
     top, left = int(np.floor(y)), int(np.floor(x))
     low, right = y - top, x - left
     return (
@@ -34,7 +34,7 @@ def bilinear(view, y, x):
 
 
 def angular_patch(views, y, x, d):
-    """Eq. 1: the samples (u, v) of all views for one pixel and one whole-numbered disparity."""
+    """Eq. 1: the samples (u, v) of all views for one pixel and one integer disparity."""
     num_u, num_v = views.shape[:2]
     patch = np.zeros((num_u, num_v, *views.shape[4:]))
     for u, v in itertools.product(range(num_u), range(num_v)):
@@ -43,7 +43,7 @@ def angular_patch(views, y, x, d):
 
 
 def shift_and_concat(features, d):
-    """Eq. 2 and 3: features (u, v, h, w, c) shifted by view and laid together: (h, w, u, v, c)."""
+    """Eq. 2 and 3: features (u, v, h, w, c) shifted by view and concatenated: (h, w, u, v, c)."""
     num_u, num_v, h, w, c = features.shape
     shifted = np.zeros((h, w, num_u, num_v, c))
     for u, v in itertools.product(range(num_u), range(num_v)):
@@ -54,7 +54,7 @@ def shift_and_concat(features, d):
 
 
 def modulated_convolution(patch, weights, modulation):
-    """Eq. 5, with the mean of the modulation below the line, as in the authors' program."""
+    """Eq. 5, with the mean of the modulation as the denominator, as in the authors' program."""
     above = 0.0
     for weight, sample, scalar in zip(
         weights.ravel(), patch.ravel(), modulation.ravel(), strict=True
@@ -132,7 +132,7 @@ def authors_shapes():
 
 
 def random_authors_state(seed=0):
-    """Random weights in their layout, of the size that their program starts training from."""
+    """Random weights in their layout, as large as those from which their training starts."""
     generator = torch.Generator().manual_seed(seed)
     state = {}
     for name, shape in authors_shapes().items():
@@ -149,7 +149,7 @@ def random_authors_state(seed=0):
 
 
 def batch_norm(state, name, x):
-    """Over everything but the channels, with the statistics of what is at hand."""
+    """Over everything but the channels, with the statistics of the batch itself."""
     axes = [0, *range(2, x.ndim)]
     shape = (1, -1, *([1] * (x.ndim - 2)))
     mean = x.mean(axes).view(shape)
@@ -275,14 +275,14 @@ ABSENT = 1e6
 
 def sector(step):
     """Number of the sector of 22.5 degrees of a camera that sees a point `step` pixels away."""
-    # the camera lies opposite; sector 0 is around the camera row to the left, then clockwise
+    # the camera is opposite; sector 0 is around the camera row to the left, then clockwise
     up, left = step
     angle = np.degrees(np.arctan2(up, left)) % 360
     return int(np.floor((angle + 11.25 + 0.01) / 22.5)) % 16
 
 
 def difference(picture, reference, y, x, margin, step, disparity):
-    """Summed colour difference of one sample to a reference pixel; None if it is not there."""
+    """Summed colour difference of one sample to a reference pixel; None if there is no sample."""
     source_y, source_x = y + margin + step[0] * disparity, x + margin + step[1] * disparity
     height, width = picture.shape[1:]
     if reference[0, y, x] > 1:
@@ -338,7 +338,7 @@ def evidence_at(pictures, reference, steps, margin, y, x, disparity, gain, weigh
 
 
 def masks_at(pictures, reference, steps, margin, y, x, disparity, q):
-    """Eq. 8 of every view at one pixel, and their mean over the samples that are there."""
+    """Eq. 8 of every view at one pixel, and the mean over all existing samples."""
     found = [
         difference(picture, reference, y, x, margin, step, disparity)
         for picture, step in zip(pictures, steps, strict=True)
@@ -349,7 +349,7 @@ def masks_at(pictures, reference, steps, margin, y, x, disparity, q):
 
 
 def best_paths(cost, jump_between, step, dy, dx):
-    """Dynamic programming along one direction: (h, w, l), every pixel from the one before it."""
+    """Dynamic programming along one direction: (h, w, l), each pixel from the previous one."""
     height, width, levels = cost.shape
     path = np.zeros(cost.shape, np.int64)
     rows = range(height) if dy >= 0 else range(height - 1, -1, -1)
@@ -368,7 +368,7 @@ def best_paths(cost, jump_between, step, dy, dx):
 
 
 def semi_global(cost, reference, step=8, jump=127, edge=30.0):
-    """Sum over eight directions, as what exceeds the least, divided by eight."""
+    """Sum over eight directions, minus its minimum over the levels, divided by eight."""
 
     def jump_between(one, other):
         pixels = [reference[:, place[0], place[1]] for place in (one, other)]
@@ -384,7 +384,7 @@ def semi_global(cost, reference, step=8, jump=127, edge=30.0):
 
 
 def surfaces_at(disparity, views, far, near, y, x):
-    """What is known of the two surfaces near one pixel, see `evidence.surfaces`; two, not one.
+    """What is known about the two surfaces near one pixel (see `evidence.surfaces`).
 
     `views` are pictures, reference, steps and margin.
     """

@@ -1,4 +1,4 @@
-"""Networks so small that a test has them at once."""
+"""Networks so small that they need no time to build."""
 
 from oaccdepth.networks.fast import FastConfig
 from oaccdepth.networks.paper import OACCNetConfig

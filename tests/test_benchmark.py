@@ -25,8 +25,8 @@ CPU = torch.device("cpu")
 def test_arithmetic():
     """method.md: features 0.87 TMAC, twice 0.10 + 11.62 for cost and aggregation, at 512 px.
 
-    The cost constructor and the 1x1x1 after it are one map here, so a little less than that. The
-    fast network's layers need less than a fiftieth.
+    Ours is slightly less, because the cost constructor and the 1x1x1 convolution after it are one
+    map here. The fast network's layers need less than a fiftieth.
     """
     paper = count_macs(OACCNet().eval(), CPU)
     assert paper * 512 * 512 == pytest.approx(24.3e12, rel=0.03)

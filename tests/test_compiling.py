@@ -1,4 +1,4 @@
-"""Compiled loops work wherever the cache can, or cannot, be kept."""
+"""Compiled loops work whether or not the cache can be written."""
 
 import os
 import subprocess
@@ -34,7 +34,7 @@ def run(tmp_path, before):
 
 
 def test_what_was_compiled_is_kept(tmp_path):
-    """One line says that two loops are compiled; the next use says nothing."""
+    """One line says that two loops are compiled; the next use prints nothing."""
     first, again = run(tmp_path, ""), run(tmp_path, "")
     assert (first.stdout, first.stderr) == ("42\n", f"{TOLD}\n")
     assert (again.stdout, again.stderr) == ("42\n", "")
@@ -55,7 +55,7 @@ def test_a_quiet_first_use_says_nothing(tmp_path):
 
 
 def test_nowhere_to_keep_what_was_compiled():
-    """Another reason, because the next use takes as long: numba keeps nothing without a file."""
+    """A different message, because the next use takes just as long: numba needs a source file."""
     done = subprocess.run(
         [sys.executable, "-c", f"{LOOP}\nprint(double(1) + quadruple(10))"], **AS_TEXT
     )

@@ -1,4 +1,4 @@
-"""Dependencies: floors without known holes; every package of every extra has a pinned version."""
+"""Dependencies: minimum versions without known holes; every package of every extra is pinned."""
 
 from importlib import metadata
 from pathlib import Path
@@ -25,7 +25,7 @@ PINNED = {
     )
 }
 PINS = [line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text().split()]
-# Versions with holes that a file could use against us, as published up to November 2026.
+# Versions with holes that a malicious file could exploit, as published up to November 2026.
 HOLES = {
     "torch": ("2.5.1", "CVE-2025-32434: torch.load(weights_only=True) runs code"),
     "pillow": ("10.2.0", "CVE-2024-28219: buffer overflow"),
@@ -42,7 +42,7 @@ def test_every_package_is_pinned_to_a_version_that_will_do(needed):
 
 
 def test_what_packages_need_is_pinned_too():
-    """As far as it is installed here: all of it, so that an extra is the same on every machine."""
+    """Everything installed here is pinned, so that an extra is the same on every machine."""
     waiting, needed = [need.name for need in NEEDED], set()
     while waiting:
         name = waiting.pop().lower().replace("_", "-")
@@ -62,7 +62,7 @@ def test_what_packages_need_is_pinned_too():
 
 
 def test_every_package_is_pinned_once():
-    """Of two versions pip can install neither."""
+    """With two versions, pip could install neither."""
     assert len(PINS) == len(set(PINS))
 
 

@@ -1,7 +1,7 @@
-"""Documents cannot drift: commands, options, examples, links and lists are what is there.
+"""Documents cannot drift: commands, options, examples, links and lists match the code.
 
-`python tests/test_docs.py` writes the generated tables anew: the list of files and the import table
-in contributing.md, and the scores in the README.
+`python tests/test_docs.py` regenerates the tables: the list of files and the import table in
+contributing.md, and the scores in the README.
 """
 
 import ast
@@ -30,7 +30,7 @@ API = ROOT / "docs" / "api.md"
 CONTRIBUTING = ROOT / "docs" / "contributing.md"
 DOCUMENTS = [README, *sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("weights/*.md"))]
 
-DEMO_SCENE = "oaccdepth-demo/still-life"  # examples that work on it are run
+DEMO_SCENE = "oaccdepth-demo/still-life"  # examples that use it are run
 INSTALL = "pip install -c constraints.txt . && oaccdepth demo"
 TEST = 'pip install -c constraints.txt -e ".[test]" && pytest'
 SHELL = ("bash", "shell", "sh", "console")
@@ -44,7 +44,7 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 
 
 def fences(path):
-    """(language, text) of each fenced block, without what it is indented by."""
+    """(language, text) of each fenced block, without its indentation."""
     pattern = re.compile(r"^( *)```(\w*)\n(.*?)^ *```", re.M | re.S)
     for indent, language, text in pattern.findall(path.read_text(encoding="utf-8")):
         yield language, re.sub(f"^{indent}", "", text, flags=re.M)
@@ -56,7 +56,7 @@ def prose(path):
 
 
 def calls(text):
-    """The words after `oaccdepth` of each line that calls it; a trailing backslash continues."""
+    """The words after `oaccdepth` in each line that calls it; a trailing backslash continues it."""
     for line in re.sub(r"\\\n", " ", text).splitlines():
         called = re.search(r"(?:^|\s)oaccdepth ([a-z-][^|;&>]*)", line)
         if called:
@@ -75,13 +75,13 @@ def examples(languages):
 
 
 def sections(path):
-    """Heading -> text, of the headings of second order."""
+    """Second-level heading -> text."""
     parts = re.split(r"^## (.+)$", path.read_text(encoding="utf-8"), flags=re.M)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 def anchors(path):
-    """The places that a link may lead to: headings, as GitHub names them."""
+    """The possible targets of a link: headings, as GitHub names them."""
     titles = re.findall(r"^#+ (.+)$", prose(path), flags=re.M)
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
@@ -90,9 +90,9 @@ def anchors(path):
 
 
 def leaves(command=None, words=()):
-    """(words, command) of every command, those in groups included."""
+    """(words, command) of every command, including those in groups."""
     command = command or typer.main.get_command(cli.app)
-    if not hasattr(command, "commands"):  # not isinstance: typer brings its own click, or does not
+    if not hasattr(command, "commands"):  # not isinstance, because typer may bundle its own click
         yield words, command
         return
     for name, child in command.commands.items():
@@ -112,7 +112,7 @@ def options_of(command):
 
 
 def command_of(words):
-    """The command that these words call, its name and the words left."""
+    """The command that these words call, its name and the remaining words."""
     for count in (1, 2):
         if tuple(words[:count]) in LEAVES:
             return LEAVES[tuple(words[:count])], " ".join(words[:count]), words[count:]
@@ -124,7 +124,7 @@ def command_of(words):
 
 @pytest.mark.parametrize("words", LEAVES, ids=" ".join)
 def test_help_says_all_it_is_given(words):
-    """Rich takes [px] for a style, and leaves it out."""
+    """Rich mistakes [px] for a style and drops it."""
     texts = [LEAVES[words].help, *(parameter.help for parameter in LEAVES[words].params)]
     for text in texts:
         assert text is None or Text.from_markup(text).plain == text
@@ -158,7 +158,7 @@ def test_documented_commands_and_options_exist():
 
 def test_every_option_named_in_prose_exists():
     known = {name for command in LEAVES.values() for name in options_of(command)}
-    for tool in (ROOT / "tools").glob("*.py"):  # documents name their options, too
+    for tool in (ROOT / "tools").glob("*.py"):  # documents also name options of our tools
         known |= set(re.findall(r"\"(--[a-z-]+)\"", tool.read_text(encoding="utf-8")))
     for path in DOCUMENTS:
         assert set(OPTION.findall(prose(path))) - known - FOREIGN == set(), path.name
@@ -206,7 +206,7 @@ def write_folder(place, views, name):
     lightfield_files.pairs(place, views, name)
 
 
-# Files that examples work on, and a small stand-in for each
+# Files that examples use, and a small stand-in for each
 STAND_INS = {
     DEMO_SCENE: lambda place, town: shutil.copytree(town, place),
     "my-array": lambda place, town: write_folder(
@@ -222,9 +222,9 @@ STAND_INS = {
 
 
 def steps(path):
-    """The examples of a document, in their order: ("python", text), or ("run", words of a call).
+    """The examples of a document in order: ("python", text), or ("run", words of a call).
 
-    Of the calls, those that work on a file with a stand-in.
+    Only calls that use a file with a stand-in are included.
     """
     found = []
     for language, text in fences(path):
@@ -279,7 +279,7 @@ def test_set_up_commands():
 
 
 def test_api_reference_names_everything_public():
-    """Every name that the package offers has a place in api.md, with every field of its own."""
+    """Every public name of the package is in api.md, with all its fields."""
     text = API.read_text(encoding="utf-8")
     for name in oaccdepth.__all__:
         assert re.search(rf"`(?:oaccdepth\.)?{name}\b", text), name
@@ -330,7 +330,7 @@ def test_pictures_are_small(path):
 
 
 def first_sentence(path):
-    """What a module is, by the first line of its docstring."""
+    """The first sentence of a module's docstring."""
     text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     assert text, f"{path}: has no docstring"
     return re.split(r"\.(?= [A-Z])", text.splitlines()[0])[0].rstrip(".").replace("|", "\\|")
@@ -369,7 +369,7 @@ def row_table():
 METHODS = ("OccCasNet", "OACC-Net", "DistgDisp", "FastLFnet", "EPINET-Lite")
 SCENES = ("backgammon", "stripes", "cotton", "pyramids", "sideboard")
 SCORES = ("mse_100", "badpix_0070")
-# Of 9x9 views of 512x512 px: ours by `oaccdepth benchmark`, the others as the paper has them.
+# For 9x9 views of 512x512 px: ours by `oaccdepth benchmark`, the others from the paper.
 TIMES = {
     "OACC-Net": "0.034 s, GPU",
     "FastLFnet": "0.62 s, GPU",
@@ -378,7 +378,7 @@ TIMES = {
 
 
 def score_table():
-    """Mean scores of the bundled weights, as they say themselves, beside the published methods'."""
+    """Mean scores stored in the bundled weights, next to those of published methods."""
     own = checkpoint.read_scores(checkpoint.read_metadata(ROOT / "weights" / "fast.safetensors"))
     methods = {name: published_scores()[name] for name in METHODS} | {"**oaccdepth**": own}
     means = {
@@ -437,7 +437,7 @@ def test_markers_are_documented():
 
 
 def write_tables():
-    """Write the generated tables anew."""
+    """Regenerate the tables."""
     for name, (path, make) in TABLES.items():
         text = path.read_text(encoding="utf-8")
         table = make() + "\n"

@@ -1,4 +1,4 @@
-"""The tests with made-up examples again, with other examples every time: slow."""
+"""The Hypothesis tests again, with new examples every time: slow."""
 
 import re
 import subprocess

@@ -11,7 +11,7 @@ import oaccdepth
 
 PACKAGE = Path(oaccdepth.__file__).parent
 
-# From top to bottom: a room uses the rows above its own, and what stands left of it in its row.
+# From top to bottom: a room may use the rows above, and the rooms to its left in its own row.
 ROWS = {
     "1": ["printable", "errors", "options", "progress", "version"],
     "2": ["compiling", "lightfield", "disparity", "files"],
@@ -22,7 +22,7 @@ ROWS = {
     "7": ["pipeline", "batch", "benchmark"],
     "8": ["commands", "cli", "__init__", "__main__"],
 }
-TORCH = {"evidence", "networks", "estimation", "training", "benchmark"}  # know torch at import
+TORCH = {"evidence", "networks", "estimation", "training", "benchmark"}  # import torch at the top
 USER = "8"  # the row that talks to the user
 HEAVY = {"torch", "h5py", "scipy", "ray", "matplotlib", "onnx", "onnxruntime", "numba"}
 
@@ -47,7 +47,7 @@ def allowed(module):
 
 
 def imported(path):
-    """Every dotted name that a file imports, also inside functions and for type checking."""
+    """Every dotted name that a file imports, even inside functions and for type checking."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -64,7 +64,7 @@ def test_every_module_has_a_row():
 def test_imports_go_upwards_only(path):
     module = module_of(path)
     used = {name.split(".")[1] for name in imported(path) if name.startswith("oaccdepth.")}
-    # What is not a module of ours is a name in the package itself, as `from oaccdepth import read`.
+    # If it is not a module, it is a name in the package itself, as in `from oaccdepth import read`.
     assert (used & MODULES) - allowed(module) == set()
     if row_of(module) != USER:
         assert used - MODULES == set(), "import from the module itself, not from the package"
@@ -79,7 +79,7 @@ def test_each_row_uses_its_own_libraries(path):
         assert roots - {"oaccdepth", "__future__"} <= set(sys.stdlib_module_names)
     if row == "2":
         assert roots - {"oaccdepth", "numpy", "justpfm", "numba"} <= set(sys.stdlib_module_names)
-    if row < "7":  # further down it is imported inside functions, which the linter checks
+    if row < "7":  # from row 7 on, functions import it, which the linter checks
         assert module_of(path) in TORCH or "torch" not in roots
     if row != USER:
         assert not roots & {"typer", "rich"}, "only commands talk to the user"
@@ -88,7 +88,7 @@ def test_each_row_uses_its_own_libraries(path):
 
 
 def test_help_does_not_import_what_is_heavy():
-    # Every command's own help page, in one process of its own.
+    # The help page of every command, in a separate process.
     program = (
         "import contextlib, io, sys\n"
         "from oaccdepth import cli\n"

@@ -74,7 +74,7 @@ def test_missing_views_per_view_and_per_pixel():
     per_view[0, 4] = per_view[2, 1] = False
     assert light_field(valid=per_view).missing_views == [(0, 4), (2, 1)]
     per_pixel = np.ones((3, 5, 4, 6), bool)
-    per_pixel[1, 1, 0] = False  # a part is there
+    per_pixel[1, 1, 0] = False  # a part of it exists
     per_pixel[2, 2] = False
     assert light_field(valid=per_pixel).missing_views == [(2, 2)]
 

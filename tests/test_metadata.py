@@ -1,4 +1,4 @@
-"""Metadata of any kind, in every file that holds some: one of our errors, or an answer."""
+"""Arbitrary metadata in every file that has some: a result, or one of our errors."""
 
 import json
 import time
@@ -59,7 +59,7 @@ ARRAYS = st.sampled_from(
 
 
 def survives(act, *arguments, allowed=OaccDepthError):
-    """It answers, or one of our errors in one line says why not; soon."""
+    """The call soon returns, or raises one of our errors in one line."""
     start = time.process_time()
     try:
         act(*arguments)
@@ -69,7 +69,7 @@ def survives(act, *arguments, allowed=OaccDepthError):
 
 
 def changed(content, path, value):
-    """A copy of nested mappings with one value exchanged; path is chosen by numbers."""
+    """A copy of nested mappings with one value replaced; numbers choose the path to it."""
     if not isinstance(content, dict) or not content or not path:
         return value
     names = sorted(content)
@@ -114,7 +114,7 @@ def test_run_json(result_folder, path, value):
 @example(name="use_views", value=[])
 @example(name="scale", value="x")
 def test_how_the_views_of_a_result_were_read(result_folder, name, value):
-    """Values of the right type, or an error: the readers trust options."""
+    """Values have the right type, or there is an error, because the readers trust options."""
     about = {**INPUT, "path": ".", "reading": {name: value}}
     result = DisparityMap(TRUTH, TRUTH, made_with=Provenance(input=about))
     result_folder.with_name("views").mkdir(exist_ok=True)
@@ -242,7 +242,7 @@ def test_configurations_of_networks(kind, index, value):
 
 @pytest.mark.parametrize("kind", [FastConfig, OACCNetConfig])
 def test_networks_without_channels(kind):
-    """Torch would warn about each of their layers, on the terminal."""
+    """Torch would print a warning about each of their layers."""
     config = json.loads(json.dumps(vars(kind())))
     for name in (name for name in config if name.endswith("channels")):
         none = [0] * len(config[name]) if isinstance(config[name], list) else 0

@@ -82,7 +82,7 @@ def test_a_command_gets_the_objects(run_command):
         EstimateOptions(device="cpu"),
         ReadOptions(check_orientation=False, flip_u=True, stride=2),
     )
-    assert run_command(command, ["--weights", "fast"]).exit_code == 2  # only the device is taken
+    assert run_command(command, ["--weights", "fast"]).exit_code == 2  # only the device is offered
 
 
 def test_an_unknown_parameter_is_a_mistake_of_ours():

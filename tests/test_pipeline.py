@@ -1,4 +1,4 @@
-"""The pipeline: one way from a path to a folder of results, whoever asks."""
+"""The pipeline: one way from a path to a folder of results, for every caller."""
 
 import json
 import shutil
@@ -13,7 +13,7 @@ from oaccdepth.errors import InvalidOption, UnknownFormat
 
 
 def known(scene):
-    """An `estimate` that knows the answer, and the options that it was given."""
+    """A stand-in for `estimate` that knows the answer, and the options that it was given."""
     seen = []
 
     def estimate(light_field, options, progress):
@@ -45,7 +45,7 @@ def test_a_path_becomes_a_folder(scene, scene_folder, tmp_path):
 def test_the_way_to_the_views_does_not_say_whose_they_are(
     scene, scene_folder, tmp_path, monkeypatch
 ):
-    """From the folder that both share, and never through a home folder."""
+    """The path starts at the folder that both share, and never passes through a home folder."""
     estimate, _ = known(scene)
     data = shutil.copytree(scene_folder, tmp_path / "alice" / "data" / "town")
     ways = {}

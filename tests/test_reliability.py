@@ -21,7 +21,7 @@ def oaccdepth(*words):
 
 
 def test_memory_for_a_megapixel(tmp_path):
-    """1024x1024 px: what `info` says, and a fifth more for Python and torch themselves."""
+    """1024x1024 px: what `info` predicts, plus a fifth for Python and torch themselves."""
     views = np.random.default_rng(0).integers(0, 255, (9, 9, 64, 64, 3), dtype=np.uint8)
     np.save(tmp_path / "large.npy", np.kron(views, np.ones((1, 1, 16, 16, 1), np.uint8)))
     answer = subprocess.run(
@@ -42,7 +42,7 @@ def test_two_jobs_write_the_same_bytes_as_one(tmp_path):
     for jobs in (1, 2):
         output = tmp_path / f"out{jobs}"
         command = oaccdepth("batch", tmp_path / "data", "-o", output, "--jobs", jobs, "-q")
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # sums depend on the threads
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # sums depend on the number of threads
         subprocess.run([*command, "--weights", str(weights)], check=True, env=environment)
         found.append(contents(output))
     assert found[0] == found[1]
@@ -50,7 +50,7 @@ def test_two_jobs_write_the_same_bytes_as_one(tmp_path):
 
 @pytest.fixture
 def busy():
-    """Two processes that take all the time they get."""
+    """Two processes that keep the processor busy."""
     burning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
     yield
     for process in burning:
@@ -59,7 +59,7 @@ def busy():
 
 
 def test_training_under_load_is_killed_and_goes_on(busy, scene_folder, tmp_path):
-    """Three kills; in the end the weights are those of an undisturbed run, bit for bit."""
+    """Three kills; in the end the weights equal those of an undisturbed run, bit for bit."""
     words = ("--steps", 12, "--batch", 1, "--patch", 16, "--checkpoint-minutes", 0, "--workers", 0)
     words = (*words, "--quiet")
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}

@@ -15,7 +15,7 @@ from oaccdepth.files.atomic import TEMPORARY
 def run_child(act: Callable[..., object], *arguments: object) -> int:
     """Run in a forked process; return how it ended: 0, an exit code, or minus the signal."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of threads that stay behind
+        warnings.simplefilter("ignore", DeprecationWarning)  # about threads and fork
         child = os.fork()
     if child == 0:
         code = 99
@@ -28,12 +28,12 @@ def run_child(act: Callable[..., object], *arguments: object) -> int:
         except BaseException:
             traceback.print_exc()
         finally:
-            os._exit(code)  # also if the disk is too full for the traceback
+            os._exit(code)  # even if the disk is too full for the traceback
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def heed_signals() -> None:
-    """Let signals end this process, also if the tests run in the background or under nohup."""
+    """Let signals end this process, even if the tests run in the background or under nohup."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,7 +1,7 @@
 """What the parts of the fast network are worth: the table of ablations in training.md.
 
 python tools/ablations.py DATA [WEIGHTS]: scenes with ground truth within -4..4 px in, a Markdown
-table out. The weights stay as they are: a part is taken away or replaced, not trained anew.
+table out. The weights stay the same: a part is removed or replaced, but nothing is retrained.
 """
 
 import sys
@@ -33,17 +33,17 @@ class WithTrueMask(FastNet):
 
     @torch.no_grad()
     def look(self, views: Views, candidates: Tensor) -> Tensor:
-        """Behind the masks of the true disparity."""
+        """Gather evidence under the masks of the true disparity."""
         return evidence.look(views, candidates[0], self.truth, self.config.squarings)[None]
 
 
 class WithOtherVotes(FastNet):
-    """Some of the nine means of the votes in place of others."""
+    """Replaces some of the nine means of the votes by others."""
 
     means: tuple[int, ...] = tuple(range(evidence.MEANS))
 
     def sweep(self, views: Views, levels: Tensor) -> Tensor:
-        """The chosen means, and what is aggregated of them."""
+        """The chosen means and their aggregation."""
         volume = super().sweep(views, levels)
         votes = volume[:, : 2 * evidence.MEANS].unflatten(1, (evidence.MEANS, 2))
         chosen = votes[:, list(self.means)]  # (l/2, 9, 2, h, w)
@@ -53,7 +53,7 @@ class WithOtherVotes(FastNet):
         return torch.cat([chosen, found], 1).flatten(1, 2)
 
     def aggregated(self, costs: Tensor, views: Views) -> Tensor:
-        """Costs (l, 3, h, w), aggregated as ever."""
+        """Costs (l, 3, h, w), aggregated as usual."""
         parts = [
             evidence.aggregate(cost.movedim(0, 2), views.reference).movedim(2, 0)
             for cost in costs.unbind(1)
@@ -69,21 +69,21 @@ class WithOtherVotes(FastNet):
 
 
 class WithoutAggregation(WithOtherVotes):
-    """In place of the aggregated costs, the costs themselves."""
+    """Uses the costs themselves instead of the aggregated ones."""
 
     def aggregated(self, costs: Tensor, views: Views) -> Tensor:
-        """What exceeds the best level's, pixel by pixel."""
+        """Costs above that of the best level, pixel by pixel."""
         return costs - costs.amin(0, keepdim=True)
 
 
 class WithOneGain(WithOtherVotes):
-    """The second gain in place of all three."""
+    """Uses the second gain instead of all three."""
 
     means = (1, 1, 1, 4, 4, 4, 7, 7, 7)
 
 
 class WithoutAxes(WithOtherVotes):
-    """Half-planes in place of axes."""
+    """Uses half-planes instead of axes."""
 
     means = (0, 1, 2, 3, 4, 5, 3, 4, 5)
 
@@ -94,17 +94,17 @@ class WithoutShares(FastNet):
     def prepare(
         self, views: Views, answer: Answer, memory: Memory, number: int
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """As ever, but that is 0."""
+        """As usual, but with these shares set to 0."""
         seen, known, candidates = super().prepare(views, answer, memory, number)
         known[:, -MEETING:] = 0
         return seen, known, candidates
 
 
 class WithoutFit(FastNet):
-    """Answers stay as the network gave them."""
+    """Leaves the answers as the network gave them."""
 
     def polish(self, views: Views, answer: Answer, times: int) -> Answer:
-        """Nothing changes."""
+        """Change nothing."""
         return answer
 
 
@@ -129,7 +129,7 @@ def variants(weights: Path) -> Iterator[tuple[str, FastNet]]:
 
 
 def as_kind(kind: type[FastNet], network: FastNet, **changes: float) -> FastNet:
-    """The same weights in another network, with changes to its configuration."""
+    """The same weights in another kind of network, with changes to its configuration."""
     other = kind(network.config)
     other.load_state_dict(network.state_dict())
     other.config = replace(network.config, **changes)
@@ -158,7 +158,7 @@ def score_passes(network: FastNet, scene: Path, num_passes: int) -> list[Score]:
 
 
 def main(data: Path, weights: Path, num_passes: int = 4) -> None:
-    """Print the table, a line as soon as it is known."""
+    """Print the table, each line as soon as it is ready."""
     scenes = readers.find(data)
     if not scenes:
         sys.exit(f"{data}: no scenes.")

@@ -4,8 +4,8 @@ python tools/bundle.py RUN/latest.safetensors NAME VALIDATION [STRESS [MORE ...]
     [--licence TEXT] [--diagram PNG]
 
 Estimates every scene with ground truth below the folders (automatic range, 15 px border left out,
-as `oaccdepth evaluate` does). On all folders but the first it fits the weights of the signs of a
-good answer, so that the confidence is a probability; the first shows whether that holds elsewhere.
+as `oaccdepth evaluate` does). Calibrates the confidence on all folders but the first, so that it is
+a probability; the first folder shows whether the calibration holds elsewhere.
 Writes weights/NAME.safetensors with the scores, replaces the card in weights/README.md, and prints
 (or draws) how reliable the confidence is.
 """
@@ -48,12 +48,12 @@ class Bin(NamedTuple):
 
 
 class Recording(FastNet):
-    """Keeps the signs by which it told its confidence."""
+    """Records the signs from which the confidence was computed."""
 
     last: tuple[Tensor, Tensor, Tensor]  # (b, h, w) each, of the last block
 
     def confidence(self, answer: Answer) -> Tensor:
-        """As ever."""
+        """The usual confidence."""
         assert answer.reach is not None
         self.last = (*signs(answer), answer.reach)
         return super().confidence(answer)
@@ -61,17 +61,17 @@ class Recording(FastNet):
 
 @dataclass
 class Scene:
-    """What the weights made of a scene."""
+    """Results of the weights on a scene."""
 
     name: str
     scores: dict[str, float]
     signs: np.ndarray  # (3, n) of the scored pixels: certainty, information, 1
-    reach: np.ndarray  # (n): how much of what the views say reaches them
+    reach: np.ndarray  # (n): how far information from the views reaches them
     right: np.ndarray  # (n): whether their error is below 0.07 px
 
 
 def examine(network: Recording, folder: Path) -> list[Scene]:
-    """Estimate every scene with ground truth below a folder; none may be larger than a block."""
+    """Estimate every scene with ground truth below a folder; each must fit into one block."""
     scenes = []
     for path in readers.find(folder):
         truth = readers.read_ground_truth(path)
@@ -92,9 +92,9 @@ def examine(network: Recording, folder: Path) -> list[Scene]:
 
 
 def calibrate(scenes: list[Scene]) -> Certainty:
-    """Weights of the signs that fit best, by Newton's method; every scene counts alike.
+    """Weights of the signs that fit best, by Newton's method; every scene counts the same.
 
-    Pixels about which the views say nothing count as little as their confidence will.
+    Pixels that no information reaches count as little as their confidence will be.
     """
     x = np.concatenate([scene.signs for scene in scenes], 1)
     y = np.concatenate([scene.right for scene in scenes])
@@ -124,7 +124,7 @@ def reliability(scenes: list[Scene], certainty: Certainty) -> tuple[float, list[
 
 
 def draw_diagram(path: Path, sets: dict[str, list[Bin]]) -> None:
-    """Confidence across, share of good pixels upwards; larger dots stand for more pixels."""
+    """Draw the share of good pixels (y) over confidence (x); larger dots stand for more pixels."""
     image = Image.new("RGB", (SIDE + 220, SIDE + 80), "white")
     pen, font = ImageDraw.Draw(image), ImageFont.load_default(15)
     left, lower = 60, SIDE + 20
@@ -147,7 +147,7 @@ def draw_diagram(path: Path, sets: dict[str, list[Bin]]) -> None:
 
 
 def write_card(name: str) -> None:
-    """What the weights say of themselves, between the marks in weights/README.md."""
+    """Write the model card of the weights between the marks in weights/README.md."""
     command = [sys.executable, "-m", "oaccdepth", "weights", "card", name]
     card = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     readme = WEIGHTS / "README.md"

@@ -1,6 +1,6 @@
 """Damage files of every kind and read them: `python tools/fuzz.py --cases 10000`.
 
-A case is clean if it ends in an answer or in one of our errors, in one printable line, if no
+A case is clean if it ends with a result or with one of our errors in one printable line, if no
 library has written to stderr, and if it took neither too long nor too much memory. Case n of a seed
 is always the same: `--seed S --first N --cases 1` repeats it.
 """
@@ -47,7 +47,7 @@ from oaccdepth.writers.scenes import write_light_field
 CHUNK = 50  # cases in one process
 Random = np.random.Generator
 
-# Texts that stand where a number, a name or a list should be.
+# Texts to put in place of a number, a name or a list.
 NASTY = (
     *("1e999999999", "-1", "0", "nan", "inf", "1e308", "99999999999999999999", "0.5", "4"),
     *("", "null", "[]", "{}", "true", '"text"', "[1, 2]", "\\u001b[2J", "\x1b[2J", "\u202e"),
@@ -56,14 +56,14 @@ NASTY = (
 
 @dataclass(frozen=True)
 class Target:
-    """A file to damage, and what is done with it then."""
+    """A file to damage, and how to read it afterwards."""
 
     name: str
     damaged: Path
     read: Callable[[], None]
 
 
-# What to damage.
+# Files to damage.
 
 
 def make_targets(folder: Path) -> list[Target]:
@@ -91,7 +91,7 @@ def _truth() -> np.ndarray:
 
 
 def _reading(name: str, damaged: Path, path: Path) -> Target:
-    """Read a light field in every way."""
+    """Read a light field in every possible way."""
 
     def read() -> None:
         for attempt in (
@@ -149,7 +149,7 @@ def _array_targets(folder: Path, views: np.ndarray) -> Iterator[Target]:
         else:
             try:
                 import scipy.io
-            except ImportError:  # only the tests need it
+            except ImportError:  # needed only by the tests
                 continue
             content = {"LF": {"LF": views}} if name == "a.mat" else {"LF": views}
             scipy.io.savemat(path, content, do_compression=name == "packed.mat")
@@ -201,7 +201,7 @@ def _mesh_targets(folder: Path) -> Iterator[Target]:
 
 
 def _other_targets(folder: Path, light_field: LightField) -> Iterator[Target]:
-    """What `train` reads beside the views, and the page of which `batch` makes an index."""
+    """What `train` reads besides the views, and the pages that `batch` indexes."""
     mask = folder / "mask" / "valid_mask.png"
     mask.parent.mkdir()
     assert cv2.imwrite(str(mask), np.eye(12, 16, dtype=np.uint8))
@@ -213,7 +213,7 @@ def _other_targets(folder: Path, light_field: LightField) -> Iterator[Target]:
     yield Target("page", page, lambda: _survive(lambda: read_frames(page)))
 
 
-# How it is damaged.
+# How to damage them.
 
 
 def damage(data: bytes, random: Random) -> bytes:
@@ -257,7 +257,7 @@ def _repeat(data: bytes, random: Random) -> bytes:
 
 
 def _exchange_value(data: bytes, random: Random) -> bytes:
-    """Put a nasty text where a number or a quoted text stands: configurations, JSON, headers."""
+    """Replace a number or a quoted text by a nasty one: in configurations, JSON, headers."""
     found = list(re.finditer(rb'-?\d+(\.\d+)?|"[^"]*"|true|false|null', data[:100_000]))
     if not found:
         return data
@@ -283,13 +283,13 @@ class Summary:
     outcomes: Counter[str] = field(default_factory=Counter)
 
     def fail(self, seed: int, number: int, fault: str) -> None:
-        """Note a case that was not clean, and say so at once."""
+        """Record a case that was not clean, and print it at once."""
         self.failures.append(number)
         print(f"\ncase {number} (--seed {seed} --first {number} --cases 1):\n{fault}", flush=True)
 
 
 def run_case(targets: list[Target], seed: int, number: int) -> None:
-    """Damage one file, read it, and put it right again."""
+    """Damage one file, read it, and restore it."""
     random = np.random.default_rng([seed, number])
     target = targets[int(random.integers(len(targets)))]
     data = target.damaged.read_bytes()
@@ -301,7 +301,7 @@ def run_case(targets: list[Target], seed: int, number: int) -> None:
 
 
 def _serve(targets: list[Target], args: argparse.Namespace, numbers: range, pipe: int) -> None:
-    """Run some cases in a process of their own; one line of JSON for each."""
+    """Run some cases in this process; write one line of JSON for each."""
 
     def too_long(*_: object) -> None:
         raise TimeoutError(f"more than {args.seconds} s")
@@ -317,7 +317,7 @@ def _serve(targets: list[Target], args: argparse.Namespace, numbers: range, pipe
 def _measure(
     targets: list[Target], args: argparse.Namespace, number: int, noise: IO[bytes]
 ) -> list[object]:
-    """Run one case: what went wrong, the time and the memory that it took, the outcomes."""
+    """Run one case: what went wrong, the time and memory that it took, the outcomes."""
     OUTCOMES.clear()
     noise.seek(0)
     noise.truncate()
@@ -340,7 +340,7 @@ def _measure(
 
 
 def run_cases(args: argparse.Namespace, folder: Path) -> Summary:
-    """Run all cases, some at a time in a process; one that ends early has failed its case."""
+    """Run all cases, some per process; if a process dies, its current case has failed."""
     targets = make_targets(folder)
     whole = {target.damaged: target.damaged.read_bytes() for target in targets}
     summary, number, end = Summary(), args.first, args.first + args.cases

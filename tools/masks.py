@@ -2,9 +2,9 @@
 
     python tools/masks.py [--scenes 8] [--picture masks.png]
 
-A mask below one half says "hidden". Precision: the share of these that are hidden; recall: the
-share of hidden points that it finds. Points outside a view's frame do not count. The disparity is
-the true one.
+A mask below one half means "hidden". Precision: the share of these points that are really hidden;
+recall: the share of hidden points that are found. Points outside a view's frame are ignored. The
+true disparity is used.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from oaccdepth.rendering.scenes import RenderedScene
 
 POWERS = (1, 2, 4, 8, 16, 32)
 SIZE = (256, 256)
-FIRST_SEED = 1000  # far from the scenes that weights are trained on
+FIRST_SEED = 1000  # far from the seeds of the training scenes
 
 
 def rendered_scenes(count: int) -> Iterator[tuple[str, RenderedScene]]:
@@ -53,7 +53,7 @@ def residuals(rendered: RenderedScene) -> tuple[np.ndarray, np.ndarray]:
 
 
 def count(rendered: RenderedScene) -> np.ndarray:
-    """Hidden points, and for each q the points called hidden, and those of both: (1 + 2q,)."""
+    """Count hidden points and, for each q, points called hidden, and both: (1 + 2q,)."""
     residual, framed = residuals(rendered)
     hidden = ~rendered.visibility & framed
     numbers = [hidden.sum()]
@@ -74,7 +74,7 @@ def row(name: str, numbers: np.ndarray) -> str:
 
 
 def draw(rendered: RenderedScene, path: Path) -> None:
-    """Reference view, true visibility in the upper left view, and the masks of three powers."""
+    """Draw the reference view, true visibility in the top left view, and masks of three powers."""
     residual, framed = residuals(rendered)
     panels = [np.where(framed[0, 0], rendered.visibility[0, 0], 0.5)]
     panels += [np.where(framed[0, 0], (1 - residual[0, 0]) ** q, 0.5) for q in (2, 8, 32)]

@@ -43,7 +43,7 @@ GALLERY_SEEDS = (9, 18)  # of four scenes each
 
 
 def take_pictures(result: Path, batch: Path) -> None:
-    """Take all pictures, of a result of `demo` and of one of `batch --view`."""
+    """Take all pictures of a result of `demo` and of one of `batch --view`."""
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = result / VIEWER_FILE
@@ -60,7 +60,7 @@ def take_pictures(result: Path, batch: Path) -> None:
 
 
 def make_results(folder: Path) -> tuple[Path, Path]:
-    """The demo's result, and a batch of the scenes that docs/gallery.md names."""
+    """Run the demo, and a batch of the scenes named in docs/gallery.md."""
     demo, scenes, gallery = (folder / name for name in ("demo", "scenes", "gallery"))
     run("demo", "-o", demo, "--overwrite")
     for seed in GALLERY_SEEDS:
@@ -70,7 +70,7 @@ def make_results(folder: Path) -> tuple[Path, Path]:
 
 
 def run(*words: object) -> None:
-    """One command of ours, in this environment."""
+    """Run one of our commands in this environment."""
     subprocess.run([sys.executable, "-m", "oaccdepth", *map(str, words)], check=True)
 
 
@@ -78,7 +78,7 @@ def run(*words: object) -> None:
 def visit(
     browser: Browser, path: Path, link: str, ready: str | None = "html[data-state=complete]"
 ) -> Iterator[Page]:
-    """Open a page, dark and without motion, and wait until all of it is there."""
+    """Open a page, dark and without motion, and wait until it is complete."""
     context = browser.new_context(
         viewport=WINDOW, color_scheme="dark", reduced_motion="reduce", device_scale_factor=1
     )
@@ -93,7 +93,7 @@ def visit(
 
 
 def turn(page: Page) -> None:
-    """Drag the cloud as far to the side as the page lets it stay, and let go."""
+    """Drag the cloud to the side, as far as it stays when released."""
     box = page.locator("#viewport").bounding_box()
     assert box is not None
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
@@ -106,7 +106,7 @@ def turn(page: Page) -> None:
 
 
 def screenshot(page: Page, selector: str | None = None) -> Picture:
-    """What is seen, (h, w, 3)."""
+    """A screenshot, (h, w, 3)."""
     data = page.locator(selector).screenshot() if selector else page.screenshot()
     decoded = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
     assert decoded is not None
@@ -114,7 +114,7 @@ def screenshot(page: Page, selector: str | None = None) -> Picture:
 
 
 def cut_out(picture: Picture, height: int, width: int) -> Picture:
-    """The part where the photo is, seen from the front: as large as fits, in the middle."""
+    """The largest centred part that the photo covers when seen from the front."""
     scale = min(picture.shape[0] / height, picture.shape[1] / width)
     rows, columns = round(scale * height), round(scale * width)
     top, left = (picture.shape[0] - rows) // 2, (picture.shape[1] - columns) // 2
@@ -122,7 +122,7 @@ def cut_out(picture: Picture, height: int, width: int) -> Picture:
 
 
 def compose(folder: Path, cloud: Picture) -> Picture:
-    """View, disparity, masks and cloud, two by two."""
+    """Arrange view, disparity, masks and cloud two by two."""
     light_field = readers.read(folder / "still-life")
     result = read_result(folder)
     masks = np.load(folder / "masks" / "masks.npz")["masks"]  # those of the network
@@ -136,7 +136,7 @@ def compose(folder: Path, cloud: Picture) -> Picture:
 
 
 def store(path: Path, picture: Picture) -> None:
-    """Write a PNG that is small enough: if need be, with fewer colours, then with fewer pixels."""
+    """Write a PNG that is small enough: if necessary with fewer colours, then with fewer pixels."""
     image = Image.fromarray(picture)
     image.save(path, optimize=True)
     while path.stat().st_size > LARGEST:

@@ -62,7 +62,7 @@ def batch(
         for unread, reason in find_unread(root, output):
             shared.print_message(f"not read: {unread}: {reason}", quiet)
         return
-    # the bar is there at once; the imports take a second, and nobody has counted the scenes yet
+    # the bar is shown at once; the imports take a second, and the scenes are not counted yet
     with shared.bar_on_terminal(quiet, expected=10 * SECONDS_PER_SCENE) as bar:
         from oaccdepth.batch import run_batch
         from oaccdepth.batch.report import INDEX_FILE
@@ -103,9 +103,9 @@ class _Watch:
     def __init__(self, bar: Bar | None, quiet: bool) -> None:
         self._bar, self._quiet = bar, quiet
         self._count = self._skipped = 0
-        self._fractions: dict[str, float] = {}  # of every scene that has begun
+        self._fractions: dict[str, float] = {}  # of every scene that has started
         self._finished: set[str] = set()
-        self._lock = threading.Lock()  # scenes report from threads of their own
+        self._lock = threading.Lock()  # scenes report from their own threads
 
     def start(self, count: int) -> None:
         self._count = count
@@ -135,7 +135,7 @@ class _Watch:
                 self._bar.say(_tell(record))
 
     def _draw(self) -> None:
-        """Skipped scenes take no time, so they do not count."""
+        """Draw the bar. Skipped scenes take no time, so they do not count."""
         if self._bar is not None:
             to_do = max(1, self._count - self._skipped)
             stage = f"{len(self._finished)} of {shared.plural(self._count, 'scene')}"
@@ -143,7 +143,7 @@ class _Watch:
 
 
 def _tell(record: Record) -> str:
-    """One line: 'boxes: done, 4.2 s' or 'boxes: failed: why'."""
+    """Print one line: 'boxes: done, 4.2 s' or 'boxes: failed: why'."""
     if record.status == "failed":
         return f"{record.scene}: failed: {record.message}"
     seconds = f", {record.seconds:.1f} s" if record.status == "done" and record.seconds else ""
@@ -175,9 +175,9 @@ def _print_summary(summary: Summary, as_json: bool, quiet: bool) -> None:
 
 
 def _table(records: tuple[Record, ...]) -> Table:
-    """The report as a table; columns of scores only if there is ground truth."""
+    """The report as a table; score columns only if there is ground truth."""
     scores = SCORES if any(record.scores for record in records) else {}
-    # No lines, and no more space than it takes: with names of 20 letters it fits into 80 columns.
+    # No borders and little padding: with names of 20 letters it fits into 80 columns.
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("scene", min_width=10, overflow="fold")
     for title in ("format", "grid"):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path("oaccdepth-demo")
 SCENE, MASKS = "still-life", "masks"  # sub-folders
-RENDERED, ESTIMATED = 0.5, 0.92  # how much is done then; the scene and the masks take the rest
+RENDERED, ESTIMATED = 0.5, 0.92  # share of the work done after each
 
 
 @takes(estimating=(EstimateOptions, "weights", "device"))
@@ -53,12 +53,12 @@ def demo(
     writing = WriteOptions(formats=tuple(results.FORMATS), view=True)
     camera, pages = still_life.demo_rig().camera(), [results.VIEWER_FILE]
     with shared.progress_bar(quiet) as progress:
-        # first of all, or an error would come after the work
+        # checked first, so that an error does not come after the work
         results.prepare(output, writing, camera=camera, overwrite=overwrite, beside=pages)
         estimate = open_network(estimating)
         progress("rendering", 0.0)
         scene = still_life.demo_scene(progress=share(progress, 0.0, RENDERED))
-        # what `view` and `figure` look for beside the result
+        # `view` and `figure` look for it next to the result
         light_field = replace(scene.light_field, source=SCENE)
         done = process(
             light_field,
@@ -93,7 +93,7 @@ def _write_beside(scene: RenderedScene, folder: Path, result: DisparityMap) -> d
 
 
 def _score(scene: RenderedScene, result: DisparityMap) -> dict[str, float]:
-    """The benchmark's scores, with its border of 15 px, and how much of the masks is correct."""
+    """The benchmark's scores without its 15 px border, and the share of correct mask pixels."""
     from oaccdepth.evaluation import metrics
 
     assert result.masks is not None  # the page has them

@@ -42,7 +42,7 @@ def estimate(
     """
     shared.configure_logging(quiet, verbose)
     writing = replace(writing, view=writing.view or opened)
-    with shared.progress_bar(quiet) as progress:  # it is there at once; the imports take a second
+    with shared.progress_bar(quiet) as progress:  # shown at once; the imports take a second
         from oaccdepth.commands.shared.preview import show_preview
         from oaccdepth.pipeline import process
         from oaccdepth.writers.results import RUN_FILE, VIEWER_FILE, read_run

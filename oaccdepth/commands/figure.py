@@ -144,7 +144,7 @@ def _animate(
     from oaccdepth.looking import animations
     from oaccdepth.writers.pictures import choose_range
 
-    if kind == "refocus" and limits is None:  # the disparity map says where there is something
+    if kind == "refocus" and limits is None:  # the disparity map tells the range of the scene
         shown = loading.load()
         light_field, notes = shown.light_field, shown.notes
         limits = choose_range(shown.result.disparity)
@@ -162,7 +162,7 @@ def _animate(
 
 
 def _with_masks(shown: Shown, panels: list[str] | None) -> Shown:
-    """Add the masks that the disparity implies, if they are wanted and were not kept."""
+    """Add the masks implied by the disparity, if they are wanted and were not kept."""
     wanted = panels is None or "masks" in panels
     if not wanted or shown.light_field is None or shown.result.masks is not None:
         return shown

@@ -42,7 +42,7 @@ def info(
     from oaccdepth.estimation.weights import load_network
 
     shared.configure_logging(quiet, verbose)
-    # Before the first line of progress: an error is to be the only line.
+    # Before the first progress line: if this fails, the error should be the only line.
     light_field = readers.read(path, reading)
     network = load_network(estimating.weights, estimating.device)
     with shared.progress_bar(quiet or as_json) as progress:
@@ -57,7 +57,7 @@ def info(
 
 
 def _describe(light_field: LightField) -> dict[str, Any]:
-    """What the light field itself says."""
+    """Facts from the light field itself."""
     from dataclasses import asdict
 
     return {
@@ -77,12 +77,12 @@ def _describe(light_field: LightField) -> dict[str, Any]:
 def _plan(
     light_field: LightField, options: EstimateOptions, network: LoadedWeights
 ) -> dict[str, Any]:
-    """Disparity range, memory and time, or why it cannot be estimated."""
+    """Disparity range, memory and time; or why `estimate` would fail."""
     from oaccdepth.estimation import forecast
 
     try:
         plan = forecast.plan(light_field, options, network=network)
-    except InvalidLightField as error:  # what it is can be said all the same
+    except InvalidLightField as error:  # the light field can still be described
         return {"disparity_range": None, "estimate": {"impossible": str(error)}}
     low, high = plan.coverage.disparity_range
     return {
@@ -97,7 +97,7 @@ def _plan(
 
 
 def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    """The facts as names and texts, for people."""
+    """The facts as (name, text) for people."""
     (rows, columns), (height, width) = facts["grid"], facts["resolution"]
     kind = "float" if facts["bits"] == 32 else f"{facts['bits']} bit"
     colour = "colour" if facts["channels"] == 3 else "grey"

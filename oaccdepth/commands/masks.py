@@ -81,7 +81,7 @@ def masks(
 
 
 def _implied(light_field: LightField, path: Path) -> Masks:
-    """Masks that a disparity map from a file implies."""
+    """Masks implied by a disparity map from a file."""
     from oaccdepth.disparity import Provenance
     from oaccdepth.estimation import inference
     from oaccdepth.files.pfm import read_pfm
@@ -101,7 +101,7 @@ def _implied(light_field: LightField, path: Path) -> Masks:
 def _estimated(
     light_field: LightField, options: EstimateOptions, progress: ReportProgress
 ) -> Masks:
-    """Masks of the last pass, or of every pass if they are kept."""
+    """Masks of the last pass, or of every pass if kept."""
     from oaccdepth.estimation import inference
 
     result = inference.estimate(light_field, options, progress=progress)
@@ -109,6 +109,6 @@ def _estimated(
         numbered = enumerate(result.passes, start=1)
         passes = {f"pass_{n}": one.masks for n, one in numbered if one.masks is not None}
     else:
-        assert result.masks is not None  # asked for by keep_masks
+        assert result.masks is not None  # keep_masks is set
         passes = {".": result.masks}
     return passes, result.made_with

@@ -16,8 +16,8 @@ from oaccdepth.options import ReadOptions
 if TYPE_CHECKING:
     from oaccdepth.lightfield import FloatArray, LightField
 
-# Steeper than the networks' masks (2): on the demo's scene the picture is off by 5.2 grey values
-# instead of 7.2 (8.6 without masks), and as little noisy.
+# Steeper than the networks' masks (2): on the demo's scene the error is 5.2 grey values instead of
+# 7.2 (8.6 without masks), and the noise is the same.
 MASK_DECAY = 8.0
 PictureFile = Annotated[
     Path,
@@ -88,7 +88,7 @@ def refocus(
     if chosen is not None:
         picture = _sharpen(light_field, chosen)
     else:
-        assert disparity is not None  # one of the two is there
+        assert disparity is not None  # one of the two is given
         picture = refocus.refocus(light_field, disparity, aperture)
     write_png(output, as_bytes(picture if picture.shape[2] == 3 else picture[..., 0]))
     shared.print_notes(light_field.notes, quiet)
@@ -97,11 +97,11 @@ def refocus(
 
 
 def _sharpen(light_field: LightField, disparity: FloatArray) -> FloatArray:
-    """Sharp everywhere; a view that sees something else at a point hardly counts there."""
+    """All in focus; a view in which a point is hidden hardly counts there."""
     from oaccdepth.estimation import inference
     from oaccdepth.looking import refocus
 
     masks = None
-    if disparity.shape == light_field.resolution:  # if not, all_in_focus says what is wrong
+    if disparity.shape == light_field.resolution:  # otherwise all_in_focus raises an error
         masks = inference.masks_from_disparity(light_field, disparity, decay=MASK_DECAY)
     return refocus.all_in_focus(light_field, disparity, masks)

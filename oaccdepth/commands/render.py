@@ -12,7 +12,7 @@ from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.errors import InvalidOption
 from oaccdepth.options import RenderOptions, declarations
 
-FREE = ("grid", "samples")  # options that count for the stress scenes, too
+FREE = ("grid", "samples")  # options that also apply to the stress scenes
 SECONDS_PER_SCENE = 10.0  # of the default size, on two cores
 
 
@@ -73,7 +73,7 @@ def render(
 
 
 def _check_fixed(options: RenderOptions, objects: Path | None) -> None:
-    """Refuse what would change the stress scenes; only cameras and samples may be chosen."""
+    """Refuse options that would change the stress scenes; only cameras and samples may be set."""
     given = [
         flag
         for name, (flag, _) in declarations(RenderOptions).items()

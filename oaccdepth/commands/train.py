@@ -15,7 +15,7 @@ from oaccdepth.options import EstimateOptions, TrainOptions
 if TYPE_CHECKING:
     from oaccdepth.commands.shared.progress import Bar
 
-EVERY = 50  # steps between plain lines
+EVERY = 50  # steps between printed lines
 Data = Annotated[
     Path,
     typer.Argument(metavar="DATA", help="Folder of scenes in the HCI layout, with ground truth."),
@@ -56,9 +56,9 @@ def train(
       torchrun --nproc-per-node 2 -m oaccdepth train scenes -o runs/two --steps 5000
     """
     shared.configure_logging(quiet, verbose)
-    quiet = quiet or os.environ.get("RANK", "0") != "0"  # only the first process speaks
+    quiet = quiet or os.environ.get("RANK", "0") != "0"  # only the first process prints
     expected = 60 * options.minutes if options.minutes else float(options.steps or 0)
-    with shared.bar_on_terminal(quiet, max(expected, 1.0)) as bar:  # torch alone takes seconds
+    with shared.bar_on_terminal(quiet, max(expected, 1.0)) as bar:  # importing torch takes seconds
         from oaccdepth.training import loop
 
         progress = loop.train(
@@ -78,7 +78,7 @@ def train(
 
 
 def _show(row: dict[str, float], bar: Bar | None, quiet: bool) -> None:
-    """Show the latest numbers below the bar, or in a line now and then."""
+    """Show the latest numbers below the bar, or print a line now and then."""
     text = (
         f"step {row['step']:.0f}  loss {row['loss']:.3f}  L1 {row['l1']:.3f} px  "
         f"BadPix 0.07 {row['bad']:.1f} %  {row['samples_per_second']:.1f} patches/s"

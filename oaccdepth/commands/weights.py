@@ -20,7 +20,7 @@ Source = Annotated[
 
 Converted = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")]
 
-LICENCE_WIDTH = 20  # characters of it in the list
+LICENCE_WIDTH = 20  # characters shown in the list
 
 weights = typer.Typer(
     cls=Group,
@@ -158,7 +158,7 @@ def convert_weights(source: Source, output: Converted, overwrite: shared.Overwri
 
 
 def _describe(path: Path) -> dict[str, Any]:
-    """What is known about a weights file; loading it shows that it is complete."""
+    """What is known about a weights file; it is loaded to check that it is complete."""
     from oaccdepth.networks import checkpoint
 
     network, metadata = checkpoint.load(path)

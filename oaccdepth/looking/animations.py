@@ -79,7 +79,7 @@ def _write_mp4(path: Path, frames: Sequence[Picture], frames_per_second: float) 
     check_video()
     import imageio.v3 as imageio
 
-    height, width = (size - size % 2 for size in frames[0].shape[:2])  # the codec wants even sizes
+    height, width = (size - size % 2 for size in frames[0].shape[:2])  # the codec needs even sizes
     even = np.stack([frame[:height, :width] for frame in frames])
     with replacing(path) as temporary:
         imageio.imwrite(

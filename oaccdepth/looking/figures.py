@@ -31,7 +31,7 @@ from oaccdepth.writers.pictures import (
 )
 
 FIGURE_ENDINGS = (".png", ".pdf")
-ERROR_RANGE = 0.2  # px: ends of the error's colours, as in the benchmark's own figures
+ERROR_RANGE = 0.2  # px: range of the error's colours, as in the benchmark's own figures
 HIDDEN = np.array([[1.0, 0.5, 0.0], [0.0, 0.45, 1.0]], dtype=np.float32)  # from the two views
 
 
@@ -42,7 +42,7 @@ class Panel:
     title: str
     picture: Picture  # (h, w, 3)
     value_range: Range | None = None
-    colours: Picture | None = None  # of the bar, (n, 3), from low to high
+    colours: Picture | None = None  # of the colour bar, (n, 3), from low to high
     unit: str = ""
 
 
@@ -54,7 +54,7 @@ class Material:
     result: DisparityMap
     truth: FloatArray | None = None
     colormap: str = COLORMAPS[0]
-    value_range: Range | None = None  # disparities at the ends of the colours [px]
+    value_range: Range | None = None  # disparities at the ends of the colour bar [px]
     error_range: float = ERROR_RANGE
 
     def mapped(self, title: str, values: FloatArray) -> Panel:
@@ -81,7 +81,7 @@ def _confidence(material: Material) -> list[Panel]:
 
 
 def _masks(material: Material) -> list[Panel]:
-    """The parts of the centre view that two outer views cannot see, a colour for each."""
+    """The parts of the centre view that two outer views cannot see, one colour for each view."""
     masks = material.result.masks
     if masks is None:
         return []
@@ -119,7 +119,7 @@ def _passes(material: Material) -> list[Panel]:
     ]
 
 
-# Name of a panel -> what makes it (nothing, without data), and what it needs.
+# Name of a panel -> the function that makes it (no panels without data), and what it needs.
 PANELS: dict[str, tuple[Callable[[Material], list[Panel]], str]] = {
     "view": (_view, "a light field (--input)"),
     "disparity": (_disparity, ""),
@@ -132,12 +132,12 @@ PANELS: dict[str, tuple[Callable[[Material], list[Panel]], str]] = {
 
 
 def make_panels(material: Material, names: Sequence[str] | None = None) -> list[Panel]:
-    """Make the requested panels; None makes all that have data, except the single passes.
+    """Make the requested panels; None makes every panel with data, except those of single passes.
 
     Raises
     ------
     InvalidOption
-        A panel that does not exist, or for which there is no data.
+        The panel does not exist, or there is no data for it.
     """
     panels = []
     for name in names or [name for name in PANELS if name != "passes"]:
@@ -152,7 +152,7 @@ def make_panels(material: Material, names: Sequence[str] | None = None) -> list[
 
 
 def compose(panels: Sequence[Panel], columns: int | None = None, side: int = 640) -> Drawing:
-    """Lay the panels out in a grid on white, each with its title and colour bar.
+    """Lay out the panels in a grid on white, each with its title and colour bar.
 
     `side` is the width of a panel's picture [px]; `columns` None makes the grid about square.
     """
@@ -199,7 +199,7 @@ def _draw_panel(
 
 
 def write_figure(path: Path, figure: Drawing) -> None:
-    """Write the figure as PNG, or as a PDF page of 300 pixels per inch."""
+    """Write the figure as PNG, or as a PDF page at 300 pixels per inch."""
     if path.suffix.lower() not in FIGURE_ENDINGS:
         raise InvalidOption(f"{path}: cannot make {path.suffix or 'this'}; use .png or .pdf.")
     if path.suffix.lower() == ".pdf":

@@ -3,7 +3,7 @@
 Arrays in, arrays out. A point of disparity d at (y, x) of the centre view lies at
 (y - d*(u-uc), x - d*(v-vc)) of view (u, v); averaging the views there makes it sharp and blurs the
 rest. Values are averaged as stored (not in linear light) and interpolated linearly between pixels;
-samples outside a picture, and missing views, do not count.
+samples outside a picture and missing views are ignored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DoubleArray = NDArray[np.float64]
 def refocus(light_field: LightField, disparity: float, aperture: float | None = None) -> FloatArray:
     """The centre view through a large lens focused on `disparity` [px], (h, w, c) in [0, 1].
 
-    `aperture` is the radius of the lens in view steps: views farther from the centre do not count.
+    `aperture` is the radius of the lens in view steps: views farther from the centre are ignored.
     None: all views. 0: the centre view alone.
     """
     if not np.isfinite(disparity):
@@ -47,8 +47,8 @@ def all_in_focus(
 ) -> FloatArray:
     """Every pixel averaged over the views at its own disparity, (h, w, c) in [0, 1].
 
-    Sharp everywhere and less noisy than one view. `masks`, (u, v, h, w) in [0, 1], keeps views out
-    where something hides the point; without them edges take on a little of what hides them.
+    Sharp everywhere and less noisy than one view. `masks`, (u, v, h, w) in [0, 1], excludes views
+    where something hides the point; without masks, a little of the occluder bleeds into edges.
     """
     resolution = light_field.resolution
     if disparity.shape != resolution:
@@ -71,7 +71,7 @@ def all_in_focus(
 
 
 def sample(picture: FloatArray, y: DoubleArray, x: DoubleArray) -> tuple[FloatArray, FloatArray]:
-    """Values of (h, w, c) at fractional positions, interpolated linearly, and which lie inside.
+    """Values of (h, w, c) at fractional positions, interpolated linearly, and which are inside.
 
     Returns (values, inside): `inside` is 1 within the outermost pixel centres and 0 elsewhere.
     """
@@ -114,7 +114,7 @@ def _picture(light_field: LightField, u: int, v: int) -> tuple[FloatArray, Float
 def _add_shifted(total: FloatArray, picture: FloatArray, down: float, right: float) -> None:
     """Add the picture sampled at (y + down, x + right) to the total, where that lies inside.
 
-    The same shift for all pixels, so slices do what `sample` needs a gather for.
+    All pixels shift alike, so slices are enough where `sample` needs a gather.
     """
     rows, part = _blended(picture, down)
     columns, part = _blended(part.swapaxes(0, 1), right)
@@ -136,7 +136,7 @@ def _blended(picture: FloatArray, distance: float) -> tuple[slice, FloatArray]:
 
 
 def _mean(total: FloatArray, weight: FloatArray, light_field: LightField) -> FloatArray:
-    """The weighted mean; where no view counts, the centre view."""
+    """The weighted mean; the centre view where the total weight is 0."""
     counted = weight > 1e-6
     mean = np.divide(total, weight, out=np.zeros_like(total), where=counted)
     return np.where(counted, mean, light_field.centre).astype(np.float32)

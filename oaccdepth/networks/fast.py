@@ -1,9 +1,9 @@
 """FastNet, the compact occlusion-aware network: tensors in, tensors out; no files, no devices.
 
-The first pass mixes the evidence of all levels, votes and their semi-global aggregation, in a small
-3D hourglass. Every further pass chooses candidates around the last answer (sub-pixel offsets, and
-the farther and the nearer of the surfaces that meet nearby), looks at them through the occlusion
-masks that this answer implies, and answers anew (docs/method.md).
+In the first pass, a small 3D hourglass combines the evidence of all levels: votes and their
+semi-global aggregation. Every further pass chooses candidates around the last answer (sub-pixel
+offsets, and the farther and the nearer of the surfaces that meet nearby), gathers their evidence
+under the occlusion masks implied by that answer, and gives a new answer (docs/method.md).
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from oaccdepth.networks.blocks import Hourglass, UNet, by_level, join, plus
 from oaccdepth.networks.paper import LEAK
 
 ALIGNMENT = 8  # the hourglass halves the picture three times
-SUB_LEVELS = 2  # levels side by side in the channels of one
+SUB_LEVELS = 2  # neighbouring levels that share one position as channels
 LEVELS = 34  # of the first pass in training, from -4 px on
 PRIOR = slice(2 * evidence.MEANS, 2 * evidence.MEANS + 2)  # channels: all votes, aggregated
-WINDOW = 1  # levels to either side of the best one that an answer is the mean of
+WINDOW = 1  # levels on either side of the best one over which an answer is averaged
 OFFSETS = 7  # candidates around the last answer
-EXTRA = 2  # and the farther and the nearer surface nearby
+EXTRA = 2  # plus the farther and the nearer surface nearby
 MEETING = FIELDS - EXTRA  # what is known of where these two meet
-NEAR = 0.15  # px: a surface so near the own answer is the same; from twice that on it is another
-PLACE_RADII = (1, 4)  # px around a pixel, over which the last answers are averaged for comparison
+NEAR = 0.15  # px: a surface this close to the answer is the same; from twice that on, another
+PLACE_RADII = (1, 4)  # px around a pixel: the last answers are averaged there for comparison
 LARGEST_PLACE = 4.0  # steps between candidates
-# px that an answer depends on: 24 + 12 + 4 + 3 of layers, blocks of 8, enlargements, context
+# px that an answer depends on: 24 + 12 + 4 + 3 for layers, plus blocks of 8, upsampling, context
 RECEPTIVE_MARGIN = 64
 SIGN_RADIUS = 2  # px
-LEAST_INFORMATION = 1e-3  # nothing that a picture of 8 bits could hold
+LEAST_INFORMATION = 1e-3  # less than an 8-bit picture can hold
 STRIP = 64  # rows at full resolution
-STRIP_MARGIN = 4  # rows around them that three layers of 3x3 see, and an even number
+STRIP_MARGIN = 4  # rows around them that three 3x3 layers see, rounded up to an even number
 
 InTiles = Callable[..., Any]
 
@@ -62,30 +62,30 @@ class FastConfig:
     refine_channels: tuple[int, int, int] = (48, 64, 96)  # full, half, quarter resolution
     level_step: float = 0.25  # px between levels of the first pass
     refine_steps: tuple[float, ...] = (0.1, 0.06)  # px between candidates of later passes
-    refine_views: int = 28  # that later passes look at
+    refine_views: int = 28  # number of views that later passes use
     squarings: int = 3  # of the mask, Eq. 8: q = 2 ** squarings; -1: no masks
     iterations: int = 2
-    # what makes a probability of the signs of a good answer: their weights, and an offset
+    # logistic regression from the signs of a good answer to a probability: weights, offset
     certainty: tuple[float, float, float] = (1.0, 0.0, 0.0)
 
 
 @dataclass
 class Answer:
-    """What a pass says of each pixel."""
+    """The answer of a pass for each pixel."""
 
     disparity: Tensor  # (b, h, w) [px]
-    spread: Tensor  # (b, h, w) [px]: how far apart its hypotheses lie
+    spread: Tensor  # (b, h, w) [px]: how far apart its hypotheses are
     logits: Tensor  # (b, l or n, h, w) of the levels or candidates
     certainty: Tensor  # (b, h, w): logit of an error below 0.07 px, as the network sees it
     _: KW_ONLY
-    hypotheses: Tensor  # (b, l) or (b, n, h, w) [px]: what the logits are of
-    information: Tensor | None = None  # (b, h, w): how firmly the views hold it, after a fit
-    reach: Tensor | None = None  # (b, h, w) in [0, 1]: less where that was carried from elsewhere
+    hypotheses: Tensor  # (b, l) or (b, n, h, w) [px]: disparities of the logits
+    information: Tensor | None = None  # (b, h, w): how strongly the views support it, after a fit
+    reach: Tensor | None = None  # (b, h, w) in [0, 1]: less where it comes from elsewhere
 
 
 @dataclass
 class Memory:
-    """What later passes know of the first."""
+    """What later passes know about the first."""
 
     levels: Tensor  # (b, l) [px]
     logits: Tensor  # (b, l, h, w)
@@ -123,16 +123,16 @@ class FastNet(nn.Module):
         iterations: int | None = None,
         in_tiles: InTiles | None = None,
     ) -> Iterator[Answer]:
-        """Every pass over a picture in turn; the last one's disparity, fitted, is the answer.
+        """Yield the answer of every pass; the last one is fitted and is the result.
 
-        `in_tiles(step, *maps)` may run a step on parts of a picture: maps are (..., h, w), and so
-        is all that a step returns.
+        `in_tiles(step, *maps)` may run a step on parts of a picture: all maps that a step takes
+        or returns are (..., h, w).
         """
         volume = self.sweep(views, levels)[None]  # (1, l/2, 24, h, w) uint8
         chosen = views.only(thin_out(views.steps, self.config.refine_views))
         further = (iterations or self.config.iterations) - 1
         answers = self.answers(volume, [chosen], levels[None], further, in_tiles)
-        del views, volume  # here and below: what is not needed any more makes room
+        del views, volume  # here and below: free memory that is no longer needed
         for number, answer in enumerate(answers):
             yield self.polish(chosen, answer, 2) if number == further else answer
 
@@ -144,9 +144,9 @@ class FastNet(nn.Module):
         further: int,
         in_tiles: InTiles | None = None,
     ) -> Iterator[Answer]:
-        """The first pass and `further` ones over pictures, or patches, whose evidence is known.
+        """The first pass and `further` ones over pictures or patches with known evidence.
 
-        Volume (b, l/2, 24, h, w) uint8, levels (b, l), and the views that later passes look at.
+        Volume (b, l/2, 24, h, w) uint8, levels (b, l), and the views that later passes use.
         """
         run = in_tiles or (lambda step, *maps: step(*maps))
         picture = torch.stack([colour(one.reference) for one in views])
@@ -173,7 +173,7 @@ class FastNet(nn.Module):
     def prepare(
         self, views: Views, answer: Answer, memory: Memory, number: int
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """What a refinement is given: evidence, what is known, and the candidates (1, n, h, w)."""
+        """The input of a refinement: evidence, what is known, and the candidates (1, n, h, w)."""
         answer = self.polish(views, answer, 1)
         step = self.refine_step(number)
         met = surfaces(answer.disparity[0], views)[None]
@@ -187,7 +187,7 @@ class FastNet(nn.Module):
 
     @torch.no_grad()
     def polish(self, views: Views, answer: Answer, times: int) -> Answer:
-        """An answer, fitted to the views: a refinement starts from it, and the last one ends so."""
+        """Fit an answer to the views: before each refinement, and after the last one."""
         asked = fewer(views)
         disparity, information = fit(asked, answer.disparity[0], times)
         far = reach(asked, disparity, information)[None] if times > 1 else None
@@ -217,7 +217,7 @@ class FastNet(nn.Module):
         return tuple(torch.cat(parts, -2) for parts in zip(*fields, strict=True))
 
     def answer(self, change: Tensor, aggregated: Tensor, levels: Tensor) -> tuple[Tensor, ...]:
-        """What the hourglass adds to the aggregated evidence (b, l/2, 2, h, w), to an Answer."""
+        """What the hourglass adds to the aggregated evidence (b, l/2, 2, h, w) -> an Answer."""
         prior = aggregated.to(torch.float32) / 255
         logits = (change.float() - self.beta * prior).flatten(1, 2)  # (b, l, h, w)
         disparity, spread, best = windowed_mean(logits, levels)
@@ -225,7 +225,7 @@ class FastNet(nn.Module):
         return disparity, spread, logits, self.certain(about)[:, 0]
 
     def begin(self, volume: Tensor, own: Tensor, rows: slice) -> Tensor:
-        """Some rows of the evidence and the context, ready to be mixed: (b*l/2, c, rows, w)."""
+        """Some rows of the evidence and the context, for the hourglass: (b*l/2, c, rows, w)."""
         pairs = volume.shape[1]
         x = volume[..., rows, :].flatten(0, 1).to(own.dtype).div_(255)
         x = self.enter(x.contiguous(memory_format=torch.channels_last))
@@ -234,13 +234,13 @@ class FastNet(nn.Module):
         return entered
 
     def refine_step(self, number: int) -> float:
-        """Pixels between the candidates of this refinement; the last one's serves all further."""
+        """Pixels between the candidates of this refinement; later ones reuse the last value."""
         return self.config.refine_steps[min(number, len(self.config.refine_steps) - 1)]
 
     def confidence(self, answer: Answer) -> Tensor:
         """The probability that an answer's error is below 0.07 px (b, h, w).
 
-        Far from anything that the views say something about, it is 0.
+        It is 0 far from any texture, where the views say nothing.
         """
         certainty, information, offset = self.config.certainty
         one, other = signs(answer)
@@ -249,7 +249,7 @@ class FastNet(nn.Module):
 
     @torch.no_grad()
     def look(self, views: Views, candidates: Tensor) -> Tensor:
-        """Evidence at candidates (1, n, h, w) behind the masks of the middle one: (1, c, h, w)."""
+        """Evidence at candidates (1, n, h, w) under the masks of the middle one: (1, c, h, w)."""
         base = candidates[0, OFFSETS // 2]
         return evidence.look(views, candidates[0], base, self.config.squarings)[None]
 
@@ -265,7 +265,7 @@ class Refinement(nn.Module):
         self.beta = nn.Parameter(torch.tensor(12.0))
 
     def forward(self, seen: Tensor, known: Tensor, candidates: Tensor) -> tuple[Tensor, ...]:
-        """Evidence, what is known, and the candidates (b, n, h, w), to the fields of an Answer."""
+        """From evidence, what is known, and candidates (b, n, h, w) to the fields of an Answer."""
         count = OFFSETS + EXTRA
         found = self.net(join([seen, known]))
         votes = seen[:, :-1].movedim(1, -1)  # (b, h, w, c): as they lie in memory
@@ -277,16 +277,16 @@ class Refinement(nn.Module):
 
 
 def only(maps: Maps, index: int) -> Maps:
-    """Of what is known of several pictures, that of one."""
+    """The maps of one picture out of several."""
     fields = vars(maps).items()
     own = {name: value[index : index + 1] for name, value in fields if value is not None}
     return replace(maps, **own)
 
 
 def signs(answer: Answer) -> tuple[Tensor, Tensor]:
-    """By what a good answer is known (b, h, w): the network's certainty, what the views say.
+    """The signs of a good answer (b, h, w): the network's certainty and the views' support.
 
-    Both over a few pixels: enlarging maps leaves a fine pattern in them.
+    Both are averaged over a few pixels, because upsampling leaves a fine pattern in them.
     """
     maps = torch.stack([answer.certainty, said(answer)], 1)
     side = 2 * SIGN_RADIUS + 1
@@ -295,17 +295,17 @@ def signs(answer: Answer) -> tuple[Tensor, Tensor]:
 
 
 def said(answer: Answer) -> Tensor:
-    """How firmly the views hold an answer (b, h, w); 1 if they were not asked."""
+    """How strongly the views support an answer (b, h, w); 1 if it was not fitted to them."""
     if answer.information is None:
         return torch.ones_like(answer.disparity)
     return answer.information
 
 
 def cut_strips(height: int, strip: int) -> list[tuple[slice, slice]]:
-    """Rows to treat together, and the same with what they depend on around them.
+    """Rows to process together, and the same rows with the margin that they depend on.
 
-    At full resolution the volume is large, and what stays in the cache is quick: so a few rows at
-    a time, outside of training.
+    At full resolution the volume is large. Outside of training, a few rows at a time are faster,
+    because they stay in the cache.
     """
     return [
         (
@@ -327,9 +327,9 @@ def colour(reference: Tensor) -> Tensor:
 
 
 def windowed_mean(logits: Tensor, levels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Disparity, spread and the best level's share (b, h, w): mean over that level and those near.
+    """Disparity, spread and the best level's share (b, h, w): means over that level and those near.
 
-    Between two surfaces the mean of both is on neither.
+    The mean over all levels could lie between two surfaces, on neither of them.
     """
     index = torch.arange(logits.shape[1], device=logits.device)[None, :, None, None]
     best = logits.argmax(1, keepdim=True)
@@ -352,11 +352,11 @@ def choose_candidates(disparity: Tensor, others: Tensor, step: float) -> Tensor:
 
 @torch.no_grad()
 def describe(candidates: Tensor, last: Answer, memory: Memory, step: float) -> Tensor:
-    """What is known of the candidates before looking: (b, c, h, w).
+    """What is known about the candidates before gathering evidence: (b, c, h, w).
 
-    What the first pass believed of each; how far the surfaces are; how far the last answer lies
-    from the mean of its neighbours', which the evidence, relative to each pixel's own answer,
-    cannot show; how unsure it was; the step; the picture; how firmly the views hold the answer.
+    The first pass's logit of each; the distance of the surfaces; the distance of the last answer
+    from the mean around it (evidence is relative to each pixel's own answer and cannot show this);
+    its uncertainty; the step; the picture; how strongly the views support the answer.
     """
     levels = memory.levels.view(-1, memory.logits.shape[1], 1, 1)
     position = (candidates - levels[:, :1]) / (levels[:, 1:2] - levels[:, :1])
@@ -375,7 +375,7 @@ def describe(candidates: Tensor, last: Answer, memory: Memory, step: float) -> T
 
 
 def interpolate_levels(logits: Tensor, position: Tensor) -> Tensor:
-    """Logits (b, l, h, w) at fractional level positions (b, n, h, w), linear."""
+    """Logits (b, l, h, w) at fractional level positions (b, n, h, w), interpolated linearly."""
     position = position.clamp(0, logits.shape[1] - 1)
     low = position.floor().clamp(max=logits.shape[1] - 2)
     index = low.long()
@@ -383,10 +383,11 @@ def interpolate_levels(logits: Tensor, position: Tensor) -> Tensor:
 
 
 def decide(logits: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
-    """Disparity and spread (b, h, w): the own surface, refined, or another one.
+    """Disparity and spread (b, h, w): the pixel's own surface, refined, or another one.
 
-    What speaks for the own surface under another name is added to it. Then squares: a hundredth of
-    another surface must not move an answer, but between two equals it is their mean.
+    If an extra surface is really the own one, its probability is added to the own one. Then the
+    probabilities are squared: 1 % for another surface must not move an answer, but two equally
+    likely ones give their mean.
     """
     p = torch.softmax(logits, 1)
     offsets = candidates[:, :OFFSETS]

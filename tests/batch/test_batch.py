@@ -114,7 +114,7 @@ def test_done_scenes_are_skipped(root, settings):
     second = run(root, settings)
     assert set(statuses(second).values()) == {"skipped"}
     assert contents(settings.output) == before
-    # a skipped scene is told with what was measured when it was done
+    # a skipped scene is reported with the times and scores of its first run
     assert [r.seconds for r in second.records] == [r.seconds for r in first.records]
     assert [r.scores for r in second.records] == [r.scores for r in first.records]
 
@@ -266,8 +266,8 @@ def test_fingerprint(root, tmp_path):
 
 
 def test_reading_and_writing_overlap_with_the_network(root, settings, monkeypatch):
-    """The first estimate waits until another scene is read; the first write until another is in
-    the network. If one came after the other, they would wait for ever."""
+    """The first estimate waits until another scene is read, and the first write until another
+    is in the network. Without overlap, they would wait for ever."""
     read, write = readers.read, results.write
     begun = {"reading": [], "network": [], "writing": []}
     overlapped = {"reading": threading.Event(), "network": threading.Event()}
@@ -365,14 +365,14 @@ def test_second_batch_is_kept_out(root, settings):
 
 
 def test_the_log_of_a_process_comes_to_the_batch(root, settings, caplog):
-    """So that `--quiet` and the progress bar count there, too."""
+    """So that `--quiet` and the progress bar apply there, too."""
     worker = ProcessWorker(replace(settings, open_network=open_talkative), lambda *progress: None)
     try:
         job = find_jobs(root, settings.output)[0]
         assert worker.submit(job).result(timeout=600).status == "done"
     finally:
         worker.close()
-    assert caplog.messages == ["the network is open"]  # and not what -v would show
+    assert caplog.messages == ["the network is open"]  # but not the details for -v
 
 
 def test_choose_devices():
@@ -383,13 +383,13 @@ def test_choose_devices():
 
 
 def test_nothing_in_a_report_says_where_it_was_made(tmp_path, settings):
-    """Nor does a scene's `run.json`: of the user's folders there is only what lies in the data."""
+    """Nor does a scene's `run.json`: no folder above the data is mentioned."""
     root = tmp_path / "my secret folder" / "data"
     for number, name in enumerate(("good", "deep/bad one")):
         write_scene(root / name, number, truth=True)
     (root / "deep" / "bad one" / "input_Cam004.png").write_bytes(b"no picture")
     (root / "good" / "gt_disp_lowres.pfm").write_bytes(b"no map")
-    output = tmp_path / "my secret folder" / "out"  # `run.json` says the way between the two
+    output = tmp_path / "my secret folder" / "out"  # `run.json` holds the relative path
     settings = replace(settings, output=output)
     jobs = find_jobs(root, output)
     summary = run_jobs(jobs, settings)

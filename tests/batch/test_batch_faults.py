@@ -1,4 +1,4 @@
-"""Fifty light fields with faults of every kind among them: the good are done, the bad are named."""
+"""Fifty light fields, some of them faulty: the good ones are done, the bad ones are named."""
 
 import h5py
 import numpy as np

@@ -19,7 +19,7 @@ from oaccdepth.files.signals import stop_cleanly
 
 NUM_SCENES = 6
 
-# A batch with a network that takes 0.05 s, in a process of its own; says when it begins.
+# A batch with a network that takes 0.05 s, in its own process; prints a line when it starts.
 PROGRAM = """
 import sys, time
 from pathlib import Path
@@ -54,7 +54,7 @@ def root(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def expected(root, tmp_path_factory):
-    """What a batch writes that nothing disturbs."""
+    """What an undisturbed batch writes."""
     whole = tmp_path_factory.mktemp("undisturbed") / "out"
     assert run_child(run_until, 0, root, whole) == 0
     return contents(whole)
@@ -96,7 +96,7 @@ def finished_scenes(output):
 
 
 def check_after_kill(output, expected):
-    """Whatever is there under its own name is whole."""
+    """Every file under its final name is complete."""
     for name, content in contents(output).items():
         if not any(part.startswith(".") for part in Path(name).parts):
             assert content == expected[name], name
@@ -109,7 +109,7 @@ def check_at_the_end(output, expected, finished, statuses):
 
 
 def run_until(moment, root, output, with_signal=signal.SIGKILL):
-    """A batch in this process, that a signal ends at its n-th access to a file being written."""
+    """Run a batch in this process; a signal ends it at its n-th access to a file being written."""
     stop_cleanly()
     kill_at_write(moment, with_signal)
     settings = Settings(
@@ -122,14 +122,14 @@ def run_until(moment, root, output, with_signal=signal.SIGKILL):
 @pytest.mark.parametrize("moment", [1, 20, 40, 60])  # of about a hundred
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 def test_killed_at_a_write_and_started_again(root, expected, tmp_path, number, moment):
-    """What is there is whole, and the next run ends as if nothing had happened."""
+    """Every file is complete, and the next run ends as if nothing had happened."""
     output = tmp_path / "out"
     end = run_child(run_until, moment, root, output, number)
     check_after_kill(output, expected)
     if number == signal.SIGKILL:
         assert end == -signal.SIGKILL
-    else:  # cleaned up, and told
-        assert end in (130, 0)  # 0: all was done before the main thread knew
+    else:  # cleaned up and reported
+        assert end in (130, 0)  # 0: everything was done before the main thread noticed
         assert not list(output.rglob(".*"))
         report = json.loads((output / "report.json").read_text())
         assert len(report["scenes"]) + len(report["not_reached"]) == NUM_SCENES
@@ -138,7 +138,7 @@ def test_killed_at_a_write_and_started_again(root, expected, tmp_path, number, m
 
 
 def test_a_full_disk(root, tmp_path):
-    """Every scene fails with one of our errors; nothing of it is left, and the batch goes on."""
+    """Every scene fails with one of our errors and leaves no files, and the batch goes on."""
 
     def fill(size):
         fill_disk_at(size)
@@ -188,7 +188,7 @@ def test_killed_twenty_times(root, tmp_path):
         process = start(*command, output)
         kill_after(process, source.uniform(0.3 * whole_run, whole_run))
         check_after_kill(output, expected)
-        if len(finished_scenes(output)) == NUM_SCENES:  # nothing left to disturb: from the start
+        if len(finished_scenes(output)) == NUM_SCENES:  # nothing left to interrupt: start again
             shutil.rmtree(output)
     finished = finished_scenes(output)
     records = json.loads(finish(*command, output))["scenes"]

@@ -1,4 +1,4 @@
-"""Batches that are stopped: what is told is there, and what is there is told."""
+"""Batches that are stopped: the report lists exactly the scenes that were written."""
 
 import json
 import multiprocessing
@@ -22,7 +22,7 @@ from oaccdepth.writers.results import RUN_FILE as RUN
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_stopped(root, settings, jobs):
-    """At whatever moment it comes: what is told is there, and what is there is told."""
+    """Whenever the signal comes, the report lists exactly the scenes that were written."""
 
     def stop(record):
         raise KeyboardInterrupt
@@ -45,10 +45,10 @@ def test_stopped(root, settings, jobs):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_finished_but_not_told(root, settings, jobs):
-    """All files of a scene are there, its record is on the way: the report has it."""
+    """All files of a scene are written, but its record has not arrived: it is still reported."""
     count = min(4, jobs * IN_FLIGHT)
 
-    def finished():  # not those that are still being written, in hidden folders that come and go
+    def finished():  # not those still being written to temporary hidden folders
         folders = [Path(folder) for folder, _, names in os.walk(settings.output) if RUN in names]
         return [folder for folder in folders if not folder.name.startswith(".")]
 
@@ -79,7 +79,7 @@ def test_of_an_earlier_run_is_not_told_as_done_again(root, settings):
 
 
 def test_written_while_stopping(root, settings):
-    """What is being written as Ctrl-C comes is finished, and told."""
+    """A scene that is being written at Ctrl-C is finished and reported."""
     writing, stopping = threading.Event(), threading.Event()
 
     def hold_up(scene, stage, fraction):
@@ -100,8 +100,8 @@ def test_written_while_stopping(root, settings):
 
 
 def test_impatient_ctrl_c(root, settings):
-    """A second and third Ctrl-C while the present tile is waited for: still a report, and then
-    nothing is written any more."""
+    """A second and third Ctrl-C while waiting for the current tile: there is still a report, and
+    nothing is written after it."""
 
     pressed, first = threading.Event(), threading.Lock()
 
@@ -111,7 +111,7 @@ def test_impatient_ctrl_c(root, settings):
 
     def open_slower(options):
         def estimate(light_field, options, progress):
-            if not first.acquire(blocking=False):  # the tile that is waited for
+            if not first.acquire(blocking=False):  # the tile that the batch waits for
                 assert pressed.wait(600)
                 for _ in range(2):
                     time.sleep(0.2)
@@ -128,7 +128,7 @@ def test_impatient_ctrl_c(root, settings):
 
 
 def test_ctrl_c_while_a_process_starts(root, settings):
-    """It reaches the process, too, long before that can say that it wants none of it."""
+    """The signal also reaches the new process, long before it can ignore signals."""
     worker = ProcessWorker(settings, lambda *progress: None)
     (child,) = multiprocessing.active_children()
     os.kill(child.pid, signal.SIGINT)
@@ -139,8 +139,8 @@ def test_ctrl_c_while_a_process_starts(root, settings):
         worker.close()
 
 
-# A batch of two processes; a signal arrives as the function that is named first begins, here or, if
-# it is the network, in a worker. Told as the command line tells it.
+# A batch of two processes. A signal arrives when the function in the first argument starts: here,
+# or in a worker if it is the network. Reported as on the command line.
 SIGNALLED = """
 import os, sys, trouble
 from pathlib import Path
@@ -179,7 +179,7 @@ if __name__ == "__main__":
     ("place", "number"),
     [
         ("make_crew", signal.SIGINT),
-        ("_send_bytes", signal.SIGHUP),  # a worker gets what it has to know
+        ("_send_bytes", signal.SIGHUP),  # while a worker receives its settings
         ("submit", signal.SIGTERM),
         ("_collect", signal.SIGINT),
         ("write_report", signal.SIGHUP),
@@ -187,7 +187,7 @@ if __name__ == "__main__":
     ],
 )
 def test_a_signal_to_all_processes(root, tmp_path, monkeypatch, place, number):
-    """Nothing but our own words, the exit code of the signal, a report, and nobody stays behind."""
+    """Only our own messages, the signal's exit code, a report, and no process left behind."""
     tests, output = Path(__file__).parents[1], tmp_path / "out"
     monkeypatch.setenv("PYTHONPATH", f"{tests.parent}:{tests}")
     program = tmp_path / "program.py"
@@ -196,7 +196,7 @@ def test_a_signal_to_all_processes(root, tmp_path, monkeypatch, place, number):
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
-        stderr = process.stderr.read()  # until no process has it any more
+        stderr = process.stderr.read()  # until the last process has closed it
     assert process.returncode == 128 + number, stderr
     said = "stopping: scenes under way are cancelled at the end of their tile.\n"
     assert stderr in ("", said)

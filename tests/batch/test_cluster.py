@@ -1,4 +1,4 @@
-"""Batches on Ray: what is asked for, a real cluster of two nodes, one of which is killed."""
+"""Batches on Ray: requested resources, and a real cluster of two nodes, one of which is killed."""
 
 import logging
 import os
@@ -23,7 +23,7 @@ from oaccdepth.batch.job import Settings
 from oaccdepth.errors import DeviceUnavailable, InvalidCheckpoint, MissingDependency
 from oaccdepth.options import BatchOptions
 
-NUM_SCENES = 60  # enough for a dead node to be noticed before all is done
+NUM_SCENES = 60  # enough to notice a dead node before everything is done
 
 
 def test_choose_resources():
@@ -32,17 +32,17 @@ def test_choose_resources():
     assert choose_resources("cuda", gpus) == ({"num_gpus": 1}, 8)
     assert choose_resources("cpu", gpus) == ({"num_cpus": 4}, 8 + 7)
     assert choose_resources("auto", [{"CPU": 10.0}]) == ({"num_cpus": 4}, 2)
-    # a worker does not spread over machines
+    # a worker runs on a single machine
     assert choose_resources("auto", [{"CPU": 2.0}, {"CPU": 2.0}]) == ({"num_cpus": 2}, 2)
     assert choose_resources("auto", [{"CPU": 0.0}, {"CPU": 1.0}]) == ({"num_cpus": 1}, 1)
-    # an autoscaler may start with nothing: ask, and it makes room
+    # an autoscaler may start empty and add nodes on request
     assert choose_resources("cuda", [{}]) == ({"num_gpus": 1}, 1)
     assert choose_resources("cpu", []) == ({"num_cpus": 1}, 1)
 
 
 def test_without_ray(tmp_path, monkeypatch):
     write_scene(tmp_path / "root" / "boxes")
-    monkeypatch.setitem(sys.modules, "ray", None)  # importing it fails, as if it were not there
+    monkeypatch.setitem(sys.modules, "ray", None)  # importing it fails, as if it were not installed
     settings = Settings(open_network=open_toy, output=tmp_path / "out")
     jobs = find_jobs(tmp_path / "root", settings.output)
     with pytest.raises(MissingDependency) as error:
@@ -65,14 +65,14 @@ def settings(tmp_path):
 
 
 def open_and_tell(options):
-    """The slow network, and a file for each process that has opened it."""
+    """Open the slow network and write a file for each process that does so."""
     (Path(os.environ["OPENED_FOLDER"]) / str(os.getpid())).touch()
     return open_slow(options)
 
 
 @pytest.fixture
 def opened(tmp_path, monkeypatch):
-    """Where workers tell that they are at work."""
+    """Folder in which each working process writes a file."""
     (tmp_path / "opened").mkdir()
     monkeypatch.setenv("OPENED_FOLDER", str(tmp_path / "opened"))
     return tmp_path / "opened"
@@ -80,11 +80,11 @@ def opened(tmp_path, monkeypatch):
 
 @pytest.fixture
 def cluster(monkeypatch, opened):
-    """Two nodes of two CPUs each, so with a worker each; process trees of their own."""
+    """Two nodes of two CPUs each, so one worker per node; separate process trees."""
     cluster_utils = pytest.importorskip("ray.cluster_utils")
     import ray
 
-    # Workers find this module, with the toy networks, where the tests find it.
+    # Workers must be able to import this module, too, with its toy networks.
     package = Path(__file__).parents[2]
     monkeypatch.setenv("PYTHONPATH", f"{package}:{Path(__file__).parents[1]}")
     cluster = cluster_utils.Cluster(
@@ -108,11 +108,11 @@ def test_a_node_is_killed(root, settings, opened, cluster, tmp_path, monkeypatch
 
     def kill_a_node(record):
         finished.append(record)
-        if len(finished) == 1:  # on a busy machine, one may be done before the other has started
+        if len(finished) == 1:  # on a busy machine, one may finish before the other has started
             deadline = time.monotonic() + 200
             while len(list(opened.iterdir())) < 2 and time.monotonic() < deadline:
                 time.sleep(0.1)
-        if len(finished) == 6:  # by now both have scenes in hand
+        if len(finished) == 6:  # by now both are working on scenes
             cluster.remove_node(second, allow_graceful=False)
 
     seen = []
@@ -160,7 +160,7 @@ def test_nobody_there(root, settings, address, reason):
 
 
 def test_a_refused_connection():
-    # Ray itself tries for minutes; that it was a matter of the token, it only logs
+    # Ray itself retries for minutes, and only its log says that the token was wrong
     assert str(_refused("head:6379", "Failed to connect")) == (
         "--ray head:6379: a server answered but refused the connection (Failed to connect). "
         "Expected the head of a cluster with the same Ray and the same token (RAY_AUTH_MODE); see "

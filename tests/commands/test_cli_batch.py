@@ -56,7 +56,7 @@ def test_batch(run, root, weights, tmp_path):
 
 
 def test_pages_and_their_index(run, root, weights, tmp_path, monkeypatch):
-    """`--open` writes the pages too; a scene that failed is named in the index."""
+    """`--open` also writes the pages; the index names a scene that failed."""
     opened = []
     monkeypatch.setattr("typer.launch", opened.append)
     damage(root)
@@ -70,7 +70,7 @@ def test_pages_and_their_index(run, root, weights, tmp_path, monkeypatch):
     assert "test/herbs" in index and 'href="test/herbs' not in index
     assert (out / "training" / "boxes" / "view.html").is_file()
 
-    again = run("batch", root, "-o", out, "--weights", weights)  # without pages: done anew
+    again = run("batch", root, "-o", out, "--weights", weights)  # it had no pages: done again
     assert again.exit_code == 1
     assert not (out / "index.html").exists()
 
@@ -124,7 +124,7 @@ def test_errors_that_concern_all(run, root, weights, tmp_path):
     assert "no.safetensors" in result.stderr
 
 
-# The command line, which gets Ctrl-C at its thirtieth access to a file that is being written.
+# The command line; it gets Ctrl-C at its thirtieth access to a file that is being written.
 INTERRUPTED = """
 import signal, trouble
 trouble.heed_signals()
@@ -135,7 +135,7 @@ main()
 
 
 def test_ctrl_c(root, weights, tmp_path, monkeypatch):
-    """A real process and a real signal: it ends at once, with a report of what is done."""
+    """A real process and a real signal: it ends at once and reports what is done."""
     for index in range(30):
         write_scene(tmp_path / "root" / f"more{index:02d}", index)
     tests = Path(__file__).parents[1]
@@ -156,7 +156,7 @@ def test_ctrl_c(root, weights, tmp_path, monkeypatch):
 
 
 def test_what_was_not_read_is_listed(run, root, weights, tmp_path):
-    """A folder of pictures, a mosaic and a raw file: none is a scene, each is told."""
+    """A folder of pictures, a mosaic and a raw file: none is a scene, and each is reported."""
     views = files.render((3, 3), (60, 76))[0]
     for number in range(11):
         files.write_picture(root / "holiday" / f"IMG_{number * number}.png", views[0, 0])

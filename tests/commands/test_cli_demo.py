@@ -45,7 +45,7 @@ def test_demo_writes_everything(run, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_the_bundled_weights_are_good_at_it(run, tmp_path):
-    """What they reach (3.9, 8.5, 96.9), with room."""
+    """The measured scores (3.9, 8.5, 96.9) with some tolerance."""
     found = scores(run("demo", "-o", tmp_path / "out").stdout)
     assert found["MSE x100"] < 6
     assert found["BadPix 0.07"] < 12
@@ -59,7 +59,7 @@ def scores(text):
 
 
 def test_a_device_that_is_not_there(run, weights_file, tmp_path, monkeypatch):
-    monkeypatch.delattr(still_life, "demo_scene")  # it is said before anything is rendered
+    monkeypatch.delattr(still_life, "demo_scene")  # the error comes before anything is rendered
     out = tmp_path / "out"
     result = run("demo", "-o", out, "--weights", weights_file, "--device", "cuda:99", "-q")
     assert result.exit_code == 1 and result.stdout == ""

@@ -98,7 +98,7 @@ def estimate(run, path, tmp_path, weights, *more):
     return run("estimate", path, "-o", tmp_path / "out", "--weights", weights, *more)
 
 
-# What each stage refuses is tested with it, word for word; here, that it comes out as one line.
+# The tests of each stage check the exact messages; here we check that each is printed as one line.
 
 
 def test_a_truncated_view(run, copy, weights_file, tmp_path):

@@ -1,4 +1,4 @@
-"""Names with escape sequences never reach the terminal; whatever is printed or logged."""
+"""Escape sequences in names never reach the terminal, neither printed nor logged."""
 
 import io
 import json
@@ -42,7 +42,7 @@ def test_values_in_configurations(run, nasty):
 
 @pytest.mark.parametrize("words", ["--{}", "-{}", "{}", "info --{}", "info a {}", "weights {}"])
 def test_words_of_a_command_line(run, words):
-    """`oaccdepth info *` quotes names of files, too, if they begin like options."""
+    """`oaccdepth info *` also quotes file names that look like options."""
     answer = run(*words.format("\x1b[2J\u202e\u009b").split())
     assert answer.exit_code == 2
     assert_calm(answer)
@@ -72,7 +72,7 @@ def test_conversion(run, nasty, tmp_path):
 
 
 def test_names_that_are_not_text(run, scene_folder, weights_file, tmp_path):
-    """A folder named in another encoding: everything is written, and found again."""
+    """A folder name in another encoding: everything is written and found again."""
     folder = tmp_path / "data" / "to\udcffwn"
     shutil.copytree(scene_folder, folder)
     out = tmp_path / "out"

@@ -60,10 +60,10 @@ def test_missing_views_are_named(run, copy, weights_file):
 def test_corrections_are_named(run, copy, weights_file):
     views = {path.name: path.read_bytes() for path in copy.glob("*.png")}
     for u in range(9):
-        for v in range(9):  # camera rows and columns exchanged
+        for v in range(9):  # camera rows and columns swapped
             path = copy / f"input_Cam{9 * u + v:03d}.png"
             path.write_bytes(views[f"input_Cam{9 * v + u:03d}.png"])
-    parameters = copy / "parameters.cfg"  # as of another program, which is not trusted
+    parameters = copy / "parameters.cfg"  # as if written by another program, which is not trusted
     parameters.write_text(parameters.read_text().replace("written_by = oaccdepth\n", ""))
     result = run("info", copy, "--weights", weights_file)
     assert result.exit_code == 0

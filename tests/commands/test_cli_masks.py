@@ -37,7 +37,7 @@ def test_masks_of_every_pass(run, scene_folder, weights_file, tmp_path):
     content = json.loads(result.stdout)
     assert list(content["passes"]) == ["pass_1", "pass_2", "pass_3"]
     assert len(content["written"]) == 3 * 84 + 1
-    with np.load(out / "pass_1" / "masks.npz") as stored:  # as its disparity implies
+    with np.load(out / "pass_1" / "masks.npz") as stored:  # implied by its disparity
         assert stored["masks"][4, 4].min() == 1 and stored["masks"].min() < 0.5
 
 

@@ -1,4 +1,4 @@
-"""Paths that every command treats alike: an input that is missing, an output that exists."""
+"""Paths that all commands treat the same way: a missing input, an existing output."""
 
 import errno
 import os
@@ -31,7 +31,7 @@ def test_a_missing_input(run, tmp_path, words):
 
 @pytest.mark.parametrize("words", ["info .", "estimate . -o out", "batch . -o out"])
 def test_a_current_folder_that_is_gone(run, tmp_path, monkeypatch, words):
-    """Torch ended the program there, and others ended in a traceback."""
+    """Torch aborted the program there, and other libraries raised a traceback."""
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
@@ -41,7 +41,7 @@ def test_a_current_folder_that_is_gone(run, tmp_path, monkeypatch, words):
 
 
 def a_library_that_does_not_fit():
-    """As llvmlite says it: the reason is only in the error before."""
+    """As in llvmlite: only the previous error gives the reason."""
     error = OSError("Could not find/load shared object file 'libllvmlite.so'")
     error.__context__ = OSError("libllvmlite.so: failed to map segment from shared object")
     return error
@@ -68,7 +68,7 @@ def test_too_little_memory(run, scene_folder, monkeypatch, error):
 
 
 def test_a_full_disk_behind_stdout(run, monkeypatch):
-    """`oaccdepth formats > file`: rich writes the table, and raises what the system says."""
+    """`oaccdepth formats > file`: rich writes the table and raises the system's error."""
 
     def fail(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

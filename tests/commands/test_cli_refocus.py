@@ -1,4 +1,4 @@
-"""`oaccdepth refocus`: a photograph focused afterwards."""
+"""`oaccdepth refocus`: a refocused photograph."""
 
 import imageio.v3 as imageio
 import numpy as np
@@ -39,7 +39,7 @@ def test_all_in_focus(run, scene, scene_folder, light_field, tmp_path):
     expected = as_bytes(all_in_focus(light_field, scene.disparity, masks)).astype(int)
     seen = imageio.imread(output)
     assert np.abs(seen - expected).max() <= 1
-    # What hides a point in some views leaves no ghost: half as far from the centre view.
+    # An occluder in some views leaves no ghost: the difference to the centre view is halved.
     centre = light_field.centre * 255
     plain = all_in_focus(light_field, scene.disparity) * 255
     assert np.square(seen - centre).mean() < 0.5 * np.square(plain - centre).mean()

@@ -1,4 +1,4 @@
-"""`oaccdepth render`: exact output, exact errors, and that a stopped run goes on."""
+"""`oaccdepth render`: exact output, exact errors, and resuming a stopped run."""
 
 import json
 import os
@@ -102,7 +102,7 @@ def test_an_object_that_cannot_be_read(run, tmp_path):
 
 
 def test_a_full_disk(tmp_path):
-    """In a process of its own: threads of compiled loops do not survive a fork."""
+    """In its own process: threads of compiled loops do not survive a fork."""
     program = (
         "import sys\n"
         "from trouble import fill_disk_at\n"

@@ -1,4 +1,4 @@
-"""`oaccdepth view`: of a light field; of a result whose light field is found again, or not."""
+"""`oaccdepth view`: a light field, or a result whose light field is found again, or not."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ def test_light_field(run, scene_folder, weights_file, tmp_path, monkeypatch):
     assert meta["scene"] == "town" and len(meta["views"]["places"]) == 81
     assert len(meta["passes"]) == 2 and meta["masks"] and meta["evidence"]
     text = (tmp_path / "town.html").read_text(encoding="utf-8")
-    assert 'id="data-truth"' in text  # gt_disp_lowres.pfm lies beside the views
+    assert 'id="data-truth"' in text  # gt_disp_lowres.pfm is next to the views
 
 
 @pytest.mark.parametrize("command", ["view", "estimate"])
@@ -123,7 +123,7 @@ def test_damaged_results_are_named(result_folder):
 
 
 def test_the_views_are_found_where_run_json_says(run, scene_folder, weights_file, tmp_path):
-    """The result lies somewhere else altogether, and only a part of each view was used."""
+    """The result is in a completely different place, and only a part of each view was used."""
     out = tmp_path / "far" / "away" / "result"
     options = ("--crop", "40x36+10+6", "--weights", weights_file, "-q")
     assert run("estimate", scene_folder, "-o", out, *options).exit_code == 0

@@ -14,7 +14,7 @@ from oaccdepth.networks.paper import OACCNet, OACCNetConfig
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The only place where weights with a name are found."""
+    """The only folder in which weights are found by name."""
     monkeypatch.setattr(checkpoint, "weights_folders", lambda: [tmp_path])
     return tmp_path
 
@@ -110,7 +110,7 @@ def test_convert_of_something_else(run, tmp_path):
 
 
 def test_the_model_card_tells_the_truth(run):
-    """weights/README.md holds what the bundled weights say of themselves, hash and scores."""
+    """weights/README.md agrees with the bundled weights, their hash and their scores."""
     folder = Path(__file__).parents[2] / "weights"
     text = (folder / "README.md").read_text(encoding="utf-8")
     card = text.split("fast` -->\n", 1)[1].split("<!-- /card -->", 1)[0]

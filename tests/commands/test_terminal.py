@@ -1,4 +1,4 @@
-"""What is shown on a terminal of 80 columns: the progress bar, the small picture, the end."""
+"""What an 80-column terminal shows: the progress bar, the small picture, the last lines."""
 
 import io
 import re
@@ -49,7 +49,7 @@ def test_the_bar_moves_from_the_first_second(clock):
 
 
 def test_the_bar_of_a_long_task_starts_slowly(clock):
-    """Or it would stand still until the work has caught up with it."""
+    """Otherwise it would stop until the work has caught up."""
     pace = Pace(clock, expected=3600)
     pace.report(0.0)
     clock.now += 36
@@ -113,7 +113,7 @@ def test_the_time_left(clock):
 
 
 def test_a_slow_start_says_nothing_about_the_rest(clock):
-    """Importing and compiling take a while before the first step of a training run."""
+    """Imports and compilation take a while before the first step of a training run."""
     pace = Pace(clock)
     seen = []
     for _ in range(60):
@@ -186,7 +186,7 @@ def test_a_batch_shows_what_is_under_way(console, clock):
     watch.advance("town", "writing", 1.0)  # too late
     lines = drawn(bar, console)
     assert lines[0].startswith("2 of 4 scenes ") and lines[1:] == ["  boxes: reading"]
-    assert 1 / 3 <= bar.pace.fraction < 0.6  # one of the three that take time
+    assert 1 / 3 <= bar.pace.fraction < 0.6  # one of the three scenes that take time
 
 
 def test_a_batch_of_many_scenes_starts_slowly(console, clock):
@@ -252,7 +252,7 @@ def test_a_signal_before_there_is_a_command(monkeypatch):
 
 
 def test_a_signal_of_which_a_library_made_an_error(run, monkeypatch):
-    """As safetensors does: it would be taken for a damaged file."""
+    """As safetensors does: the signal would look like a damaged file."""
 
     def fail(*arguments, **named):
         raise InvalidCheckpoint("town.safetensors: damaged.")
@@ -264,8 +264,8 @@ def test_a_signal_of_which_a_library_made_an_error(run, monkeypatch):
     assert (result.exit_code, result.stdout, result.stderr) == (143, "", "stopped.\n")
 
 
-# The command line, which gets a signal as it starts to import the module that is named first. Then
-# it ends at once: Python's own cleaning up crashes in libraries that were interrupted.
+# The command line; it gets a signal when it starts to import the module in the first argument. Then
+# it ends at once, because Python's own cleanup crashes in libraries that were interrupted.
 SIGNALLED = """
 import atexit, os, runpy, sys, trouble
 module, number = sys.argv[1], int(sys.argv[2])

@@ -43,7 +43,7 @@ def test_levels_cover_every_range(low, width, step):
     assert len(levels) % 2 == 0 and len(levels) >= 4
     np.testing.assert_allclose(levels.diff(), step, atol=1e-4)
     most = (width + 2 * blocks.LEVEL_MARGIN) / step + 6
-    assert len(levels) <= most  # and not much more
+    assert len(levels) <= most  # but not much more
     assert float(levels[0] / (2 * step)) == pytest.approx(round(float(levels[0] / (2 * step))))
 
 
@@ -61,7 +61,7 @@ def test_blocks_are_as_large_as_their_levels_allow():
 
 
 def test_a_region_has_the_evidence_of_the_whole(wide):
-    """Votes do not depend on where a block was cut: steps, margins and corners fit together."""
+    """Votes do not depend on where a block was cut: steps, margins and corners match."""
     light_field = wide.light_field
     whole = cut_views(light_field, wanted(light_field), (slice(0, 64), slice(0, 400)), CPU)
     part = cut_views(light_field, wanted(light_field), (slice(16, 48), slice(200, 264)), CPU)
@@ -81,7 +81,7 @@ def test_pictures_are_filled_up_to_a_multiple_of_8():
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
 def test_views_lie_in_memory_as_they_like(dtype):
-    """Callers turn and map their arrays: strides may be negative, and nothing may be writable."""
+    """Callers flip and memory-map arrays: strides may be negative, and arrays read-only."""
     values = np.random.default_rng(0).random((3, 3, 16, 24, 3))
     largest = 1 if dtype == np.float32 else np.iinfo(dtype).max
     turned = (values * largest).astype(dtype)[:, ::-1, ::-1, ::-1]
@@ -105,7 +105,7 @@ def test_another_reference_view_is_in_the_middle_of_its_own_steps(wide):
 
 
 def test_steps_see_every_tile_with_its_surroundings():
-    """A step that looks 64 px far, in tiles, is the step over the whole."""
+    """A step that sees 64 px around a pixel gives the same result in tiles as on the whole."""
     far = torch.nn.AvgPool2d((1, 129), 1, (0, 64), count_include_pad=False)
     x = torch.rand(1, 2, 8, 300)
     tiled = in_tiles(48, (8, 300))(lambda part: (far(part), part), x)
@@ -114,7 +114,7 @@ def test_steps_see_every_tile_with_its_surroundings():
 
 
 def test_no_answer_lies_beyond_the_levels(wide, untrained, monkeypatch):
-    """As a fill of plain areas may, where slanted surfaces end."""
+    """Filling plain areas could go beyond, where slanted surfaces end."""
     polish = FastNet.polish
 
     def far_off(*given):
@@ -140,7 +140,7 @@ def test_blocks_hardly_matter(wide, untrained, monkeypatch):
 
 
 def tolerance_at(pictures, some, disparity, y, x):
-    """Twice the median difference, and what a misfit of a quarter pixel makes of the gradient."""
+    """Twice the median difference, plus the effect of a misfit of a quarter pixel."""
     difference = plain.differences(some, torch.from_numpy(disparity)) / 3
     noise = float(difference[difference < 1].median())
     grey = np.pad(pictures[4, 4].mean(0), 1, mode="edge")
@@ -149,7 +149,7 @@ def tolerance_at(pictures, some, disparity, y, x):
 
 
 def test_masks_are_literal_ones(scene, untrained):
-    """Eq. 8 above what noise and interpolation explain."""
+    """Eq. 8 for differences above what noise and interpolation explain."""
     valid = np.ones((9, 9), bool)
     valid[2, 3] = False
     light_field = LightField(scene.light_field.views, valid=valid)

@@ -1,4 +1,4 @@
-"""Which disparities are searched: given, from the files, or found in the pictures."""
+"""The disparities that are searched: given, from the files, or found in the pictures."""
 
 import time
 from dataclasses import replace
@@ -19,7 +19,7 @@ from oaccdepth.writers.scenes import with_8_bits
 
 
 def covers_tightly(light_field, low, high, slack=0.8):
-    """Whether the range found holds the true one, and is not much wider."""
+    """Whether the range found contains the true one and is not much wider."""
     found = estimate_range(light_field)
     assert found is not None
     assert low - slack <= found[0] <= low, found
@@ -63,7 +63,7 @@ def test_the_range_of_a_cross_and_of_every_second_view(light_field):
 
 @pytest.mark.parametrize("period", [6, 10, 16])
 def test_a_repeating_pattern_takes_the_smaller_range(period):
-    """Every period of the wall would fit; the board in front says which one is meant."""
+    """Every period of the wall would fit; the board in front shows which one is right."""
     rng = np.random.default_rng(5)
     wave = 0.5 + 0.4 * np.sin(2 * np.pi * np.arange(256) / (2 * period))
     wall = np.repeat((wave[:, None] * wave)[..., None], 3, axis=2).astype(np.float32)
@@ -118,7 +118,7 @@ def test_the_search_takes_well_under_a_second():
 
 
 def test_large_things_are_seen_through_strong_noise():
-    """They show in small pictures; other strong noise is still said to hold nothing (above)."""
+    """They show in reduced pictures; pure strong noise still has no range (see above)."""
     views = scene_between(-1.0, 1.5, size=(240, 240), texels=1024).light_field.views
     noise = np.random.default_rng(8).normal(0, 0.2, views.shape).astype(np.float32)
     found = estimate_range(LightField(np.clip(views + noise, 0, 1)))
@@ -128,7 +128,7 @@ def test_large_things_are_seen_through_strong_noise():
 
 @pytest.mark.parametrize(("width", "at", "apart"), [(1.5, 3.0, 60.0), (2.0, 5.0, 500.0)])
 def test_wires_are_in_the_range(width, at, apart):
-    """Thinner than the windows that find the range, and a hundredth of the picture."""
+    """They are thinner than the windows that find the range, and cover 1 % of the picture."""
     texture = cloud_texture(np.random.default_rng(2), 256, 1.0)
     dark = np.full_like(texture, 0.05)
     wires = Surface(Plane(at), dark, bars(apart, width, 0.3, 40.0))
@@ -201,7 +201,7 @@ def test_a_wall_with_hardly_any_texture_is_in_the_range(levels, grid, at, noise)
 
 @pytest.mark.parametrize("noise", [0, 2 / 255])
 def test_a_wall_without_texture_needs_no_range(noise):
-    """Nothing says where it is; noise is no texture."""
+    """Nothing shows where it is; noise is not texture."""
     covers_tightly(faint_wall(0, noise=noise), 0.0, 1.0)
 
 
@@ -225,7 +225,7 @@ def test_wide_ranges_anywhere_within_the_picture(between, grid):
 
 @pytest.mark.parametrize("shear", [-7, -1, 0.37, 3, 12.5])
 def test_a_refocused_light_field_has_the_same_range_elsewhere(light_field, shear):
-    """Views moved against each other; cubic interpolation, a border left out."""
+    """Views shifted relative to each other, with cubic interpolation and without a border."""
     moved = np.zeros_like(light_field.views)
     height, width = light_field.resolution
     for u, v in np.ndindex(*light_field.grid):
@@ -246,7 +246,7 @@ NOISES = [(grid, blur) for grid in ((1, 9), (9, 1), (1, 3), (3, 3), (9, 9)) for 
     ],
 )
 def test_pictures_that_have_nothing_to_do_with_each_other(grid, blur):
-    """Smooth noise, another one in each view: something always resembles something."""
+    """Smooth noise, different in each view: there are always some accidental matches."""
     rng = np.random.default_rng(3)
     views = np.empty((*grid, 160, 192, 1), np.float32)
     for view in np.ndindex(*grid):

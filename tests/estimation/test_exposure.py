@@ -1,4 +1,4 @@
-"""Views of different brightness are made alike, and nothing else is changed."""
+"""Views of different brightness are equalised, and nothing else is changed."""
 
 from dataclasses import replace
 
@@ -43,7 +43,7 @@ def test_views_are_made_alike(light_field, uneven, dtype):
     found, note = normalise_exposure(LightField(stored))
     assert found.views.dtype == dtype
     assert np.abs(found.views / largest - light_field.views).mean() < 0.004
-    assert np.abs(stored / largest - light_field.views).mean() > 0.006  # as they were
+    assert np.abs(stored / largest - light_field.views).mean() > 0.006  # unchanged
     assert note.startswith("Views differ in brightness by up to 3.")
     assert note.endswith(" %: corrected for the estimate.")
 
@@ -57,7 +57,7 @@ def test_missing_views_and_views_without_texture_are_left_alone(uneven):
 
 
 def test_noise_makes_no_view_brighter():
-    """Of few pixels with much noise the median is off by more than real views differ."""
+    """With few pixels and much noise, the median is off by more than real views differ."""
     rng = np.random.default_rng(4)
     medians = [rng.normal(1.0, 0.2, 400).astype(np.float32) for _ in range(50)]
     assert max(abs(np.median(ratio) - 1) for ratio in medians) > 0.02

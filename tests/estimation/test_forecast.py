@@ -1,4 +1,4 @@
-"""What `info` foresees: cheap to find, and close to what an estimate takes."""
+"""The forecast of `info`: quick, and close to what an estimate takes."""
 
 import time
 
@@ -31,7 +31,7 @@ def blank(side, grid=(9, 9)):
 
 
 def test_foreseeing_costs_a_fraction_of_estimating(untrained):
-    """By the processor's time; on a busy machine that varies, so it may be tried again."""
+    """Measured in processor time, which varies on a busy machine, so the test may retry."""
     light_field = scene_between(-1.0, 1.5, size=(160, 176), grid=(5, 5)).light_field
     options = EstimateOptions(disparity_range=(-1.5, 2.0))
     forecast.plan(light_field, options, network=untrained)  # kernels are compiled
@@ -41,7 +41,7 @@ def test_foreseeing_costs_a_fraction_of_estimating(untrained):
         work(light_field, options, network=untrained)
         return time.process_time() - started
 
-    # of a picture so small that much of it is measured
+    # the picture is so small that much of it is measured
     assert any(seconds(forecast.plan) < seconds(estimate) for _ in range(5))
 
 
@@ -53,14 +53,14 @@ def test_a_plan(scene, untrained):
 
 
 def test_pictures_that_say_nothing_take_no_time(untrained, monkeypatch):
-    monkeypatch.setattr(forecast, "run", None)  # the network is not asked
+    monkeypatch.setattr(forecast, "run", None)  # the network is not run
     plan = forecast.plan(blank(64, (3, 3)), network=untrained)
     assert plan.coverage.source == "none"
     assert plan.memory_bytes > 4e8
 
 
 def test_the_middle_of_pictures_without_corners(untrained):
-    """What is timed may hold none of what is valid."""
+    """The part that is timed may contain no valid pixels."""
     valid = np.ones((3, 3, 64, 64), bool)
     valid[:, :, 8:56, 8:56] = False
     views = np.random.default_rng(0).integers(0, 256, (3, 3, 64, 64, 3), dtype=np.uint8)
@@ -83,7 +83,7 @@ def test_work_counts_what_tiles_and_blocks_overlap(untrained):
 
 
 def test_memory_is_bounded(untrained):
-    """Larger pictures take more blocks, not larger ones; smaller tiles take less."""
+    """Larger pictures need more blocks, not larger ones; smaller tiles need less memory."""
     foresee = [
         forecast.foresee_memory(task(side, untrained)) - blank(side).views.nbytes
         for side in (512, 2048, 4096)
@@ -97,7 +97,7 @@ def test_memory_is_bounded(untrained):
     ("side", "tile", "measured"), [(256, 576, 0.577), (512, 576, 1.186), (512, 256, 1.013)]
 )
 def test_the_memory_foreseen_is_what_was_measured(side, tile, measured, untrained):
-    """Peak resident sets in GiB of `estimate` on a CPU, 9x9 colour views, 36 levels."""
+    """Peak resident memory of `estimate` in GiB on a CPU, 9x9 colour views, 36 levels."""
     given = task(side, untrained, tile=tile)
     assert len(given.levels) == 36
     assert forecast.foresee_memory(given) / 2**30 == pytest.approx(measured, rel=0.1)

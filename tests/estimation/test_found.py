@@ -1,4 +1,4 @@
-"""What is answered where the reference view has no picture."""
+"""The result where the reference view has no picture."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""estimate(), whole: sign, range, tiles, missing views, masks, provenance."""
+"""estimate() as a whole: sign, range, tiles, missing views, masks, provenance."""
 
 import re
 from dataclasses import replace
@@ -42,7 +42,7 @@ def test_a_rendered_scene_comes_out_right(bundled, demo):
 
 @pytest.mark.parametrize("between", [(9.0, 14.0), (-15.0, 15.0)])
 def test_disparities_far_from_zero_come_out_right(between, untrained):
-    """The whole range in one volume, found by itself."""
+    """The whole range in one volume, found automatically."""
     scene = scene_between(*between, grid=(5, 5))
     result = estimate(scene.light_field, network=untrained)
     assert bad_share(result.disparity, scene.disparity, 0.25) < 0.15
@@ -52,7 +52,7 @@ def test_disparities_far_from_zero_come_out_right(between, untrained):
 
 @pytest.mark.parametrize(("precision", "share", "most"), [("fp32", 0.0, 1e-3), ("bf16", 5e-3, 0.1)])
 def test_the_result_does_not_depend_on_the_tile(bundled, precision, share, most):
-    """But for rounding, which 16 bits do more of."""
+    """Except for rounding, which is coarser with 16 bits."""
     scene = scene_between(-2.0, 3.0, size=(72, 256), grid=(5, 5))
     options = EstimateOptions(disparity_range=(-2.2, 3.2), precision=precision)
     whole = estimate(scene.light_field, options, network=bundled)
@@ -87,7 +87,7 @@ def test_arrays_with_holes(valid, scene, untrained):
 
 
 def test_cameras_at_fractional_places(untrained):
-    """Every camera where it is: 1.5 steps apart, disparity per single step."""
+    """Cameras are 1.5 steps apart; disparity is per single step."""
     scene = scene_between(-1.5, 1.5, grid=(5, 5), size=(64, 80))
     apart = replace(scene.light_field, places=1.5 * scene.light_field.camera_places)
     options = EstimateOptions(disparity_range=(-1.5, 1.5))
@@ -96,7 +96,7 @@ def test_cameras_at_fractional_places(untrained):
 
 
 def test_another_view_as_reference(untrained):
-    """Of a plane, every view has the same disparity."""
+    """A plane has the same disparity in every view."""
     texture = cloud_texture(np.random.default_rng(2), 256, 1.0)
     light_field = render([Surface(Plane(1.3), texture)], (5, 5), (64, 80)).light_field
     options = EstimateOptions(disparity_range=(0, 2), reference=(0, 4), keep_masks=True)
@@ -107,7 +107,7 @@ def test_another_view_as_reference(untrained):
 
 
 def test_missing_views_and_pixels_do_not_vote(scene, untrained):
-    """Whatever stands where there is no picture, the result is the same."""
+    """The values where there is no picture do not affect the result."""
     valid = np.ones((9, 9, 48, 64), bool)
     valid[0, 3] = False
     valid[2, 2, 5:20, 10:30] = False
@@ -274,7 +274,7 @@ def test_converted_weights_give_the_authors_numerics():
 
 
 def test_every_second_view_of_an_array_gives_disparities_per_step_of_the_array(untrained):
-    """The network sees what it sees of views that are one step apart; only the unit differs."""
+    """The network sees the same as for views one step apart; only the unit differs."""
     views = scene_between(-0.5, 1.0, size=(48, 64), grid=(9, 9)).light_field.views[::2, ::2]
     places = 2 * LightField(views).camera_places
     options = EstimateOptions(keep_masks=True)

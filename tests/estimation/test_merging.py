@@ -1,4 +1,4 @@
-"""Several sweeps of a wide scene become one: for each pixel the answer that the views confirm."""
+"""Several sweeps of a wide scene become one: each pixel takes the answer that the views confirm."""
 
 import numpy as np
 import pytest

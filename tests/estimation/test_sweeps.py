@@ -15,7 +15,7 @@ CPU = torch.device("cpu")
 
 
 def ramp(grid=(3, 3), size=(12, 16)):
-    """Every view shows the number of each pixel, so that a value says where it came from."""
+    """Every view shows the number of each pixel, so that a value tells where it came from."""
     numbers = np.arange(size[0] * size[1], dtype=np.float32).reshape(*size, 1) / 1000
     return LightField(np.broadcast_to(numbers, (*grid, *size, 1)).copy())
 

@@ -17,7 +17,7 @@ def test_signed_error():
     picture = error_maps.draw_error(PREDICTION, TRUTH)[0].tolist()
     assert picture[0] == [247, 244, 241]  # right: almost white
     assert picture[1] == [138, 16, 32]  # far too near: red
-    assert picture[2] == colour_difference(np.float32([[-0.5]]), 1.0)[0, 0].tolist()  # half as far
+    assert picture[2] == colour_difference(np.float32([[-0.5]]), 1.0)[0, 0].tolist()  # half too far
     assert picture[3] == [0, 0, 0]  # no prediction
     assert picture[4] == list(NOT_KNOWN)  # no ground truth
 
@@ -35,7 +35,7 @@ def test_files(tmp_path):
 
 
 def test_both_or_none(tmp_path, monkeypatch):
-    """The first fits on the disk, the second does not."""
+    """The first file fits on the disk, the second does not."""
     noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
     monkeypatch.setattr(error_maps, "draw_bad_pixels", lambda *_: noise)
 

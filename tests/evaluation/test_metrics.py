@@ -157,8 +157,8 @@ def test_bumpiness_counts_what_is_missing_as_bumpy():
 def test_fattening_and_thinning_by_hand():
     truth = array([0, 0], [0, 0])
     prediction = array([0.2, 0.1], [-0.2, np.nan])
-    assert metrics.fattening(prediction, truth, EVERYWHERE) == 50  # 0.2, and what is missing
-    assert metrics.thinning(prediction, truth, EVERYWHERE) == 50  # -0.2, and what is missing
+    assert metrics.fattening(prediction, truth, EVERYWHERE) == 50  # 0.2, and the missing one
+    assert metrics.thinning(prediction, truth, EVERYWHERE) == 50  # -0.2, and the missing one
     assert metrics.fattening(array([0.15, 0], [0, 0]), truth, EVERYWHERE) == 0
 
 

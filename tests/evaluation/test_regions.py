@@ -75,7 +75,7 @@ def test_high_resolution_where_it_is_meant(tmp_path, maps):
 
 
 def test_backgammon(tmp_path, maps):
-    """Nearer to the foreground, of column 14, or to the background, eleventh from the right."""
+    """Nearer to the foreground (column 14) or to the background (column 11 from the right)."""
     prediction, truth = maps
     for seed, name in enumerate(("fattening", "thinning")):
         write_mask(tmp_path, f"foreground_{name}_lowres", random_mask(seed))
@@ -135,7 +135,7 @@ def test_masks_are_joined(tmp_path, maps):
     joined = np.zeros(SIZE, dtype=bool)
     for seed, name in enumerate(names):
         joined |= random_mask(seed)
-        assert score_regions(tmp_path, *maps) == {}  # not before all are there
+        assert score_regions(tmp_path, *maps) == {}  # not until all are there
         write_mask(tmp_path, f"{name}_lowres", random_mask(seed))
     expected = metrics.bumpiness_100(*maps, joined & metrics.scored_pixels(maps[1], 15))
     assert score_regions(tmp_path, *maps) == {"bumpiness_slanted_100_0050": expected}

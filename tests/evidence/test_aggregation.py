@@ -1,4 +1,4 @@
-"""Semi-global aggregation: fused, plain and per-pixel dynamic programming agree to the digit."""
+"""Semi-global aggregation: fused, plain and per-pixel dynamic programming agree exactly."""
 
 from __future__ import annotations
 

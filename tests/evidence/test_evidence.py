@@ -1,4 +1,4 @@
-"""Votes by sector: fused loops, tensor operations and a literal version say the same."""
+"""Votes by sector: fused loops, tensor operations and a literal version agree."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def pixels(count=14):
 
 
 def arrays(views):
-    """What the literal version takes."""
+    """The input of the literal version."""
     return (
         views.pictures.double().numpy(),
         views.reference.double().numpy(),
@@ -123,7 +123,7 @@ def test_a_closer_look(views, squarings, q):
 
 
 def test_differences(views):
-    """What masks are made of: fused, plain, and literally."""
+    """The basis of the masks: fused, plain and literal versions."""
     rng = np.random.default_rng(3)
     disparity = torch.from_numpy(rng.uniform(-2, 2, SIZE).astype(np.float32))
     fused = evidence.differences(views, disparity)
@@ -138,7 +138,7 @@ def test_differences(views):
 
 
 def test_votes_of_what_matches_are_none():
-    """At the true disparity of a plane nothing speaks against it, at any other something does."""
+    """At the true disparity of a plane nothing votes against it; at any other, something does."""
     picture = torch.rand(1, 20, 40, generator=torch.Generator().manual_seed(0))
     shifts = [-2, -1, 1, 2]
     pictures = torch.stack([torch.roll(picture, 2 * step, 2) for step in shifts])
@@ -147,7 +147,7 @@ def test_votes_of_what_matches_are_none():
     inner = volume[..., 8:-8].view(2, 12, 2, 20, 24)
     assert (inner[0, :, 1] == 0).all()  # level 2.0
     assert (inner[0, :9, 0].float().mean((1, 2)) > 60).all()
-    assert (inner[1, 9:] > 0).float().mean() > 0.9  # aggregated: what exceeds the best
+    assert (inner[1, 9:] > 0).float().mean() > 0.9  # aggregated: cost above the best
 
 
 def test_where_nothing_is_there_nothing_is_said():

@@ -1,4 +1,4 @@
-"""The last fit: fused and plain versions, a dense system, and what it must leave alone."""
+"""The last fit: fused and plain versions, a dense system, and what it must not change."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_fused_misfit_is_the_plain_one(random_views):
 
 
 def test_misfit_is_the_derivative_of_the_squared_difference():
-    """Where all samples fit well, the robust weight is next to 1: a finite difference will do."""
+    """Where all samples fit well, the robust weight is almost 1: a finite difference will do."""
     views, at, step = moved_views(0.3), 0.3005, 1e-3
 
     def squared(d):

@@ -18,7 +18,7 @@ HOLE = slice(24, 104)
 
 
 def looked_at(noise, shade=0.5):
-    """What is left of the information on a textured wall with a plain square of 80 px."""
+    """The reach of information on a textured wall with a plain square of 80 px."""
     rng = np.random.default_rng(4)
     texture = cloud_texture(rng, 256, 1.0)
     texture[48:208, 48:208] = shade

@@ -1,4 +1,4 @@
-"""Two surfaces that meet: fused loops, tensor operations and a literal version say the same."""
+"""Two surfaces that meet: fused loops, tensor operations and a literal version agree."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STEPS = [(0, -2), (0, -1), (0, 1), (0, 2), (-1, 0), (1, 0), (2, 1), (-2, -1)]
 
 
 def scene(channels=3, covered=0.3, gap=1.0, noise=0.02, absent=False):
-    """A card before a wall, its edge in column 14; how much of that column's pixels it covers."""
+    """A card in front of a wall, its edge in column 14, of which a share is `covered`."""
     rng = np.random.default_rng(channels)
     x = np.arange(SIZE[1])
     disparity = np.where(x < 14, gap, 0.0) + 0.01 * x + np.zeros(SIZE)
@@ -81,7 +81,7 @@ def shown_light(views):
 
 @pytest.mark.parametrize("noise", [0.25, 0.4])
 def test_unclear_edges_stay(noise):
-    """Colours that vary by more than a third of what sets two surfaces apart say nothing."""
+    """Colours that vary by more than a third of the contrast between two surfaces tell nothing."""
     disparity, views = scene(noise=noise)
     changed = (settle_edges(disparity, views.reference) - disparity).abs() > 0.1
     assert changed.float().mean() < 0.01
@@ -108,7 +108,7 @@ def test_all_views_together_are_less_noisy():
 
 
 def test_places_are_those_next_to_the_pixel():
-    """On slanted surfaces the mean over 9x9 pixels would be of pixels farther away."""
+    """On slanted surfaces, a mean over 9x9 pixels would include pixels farther away."""
     disparity, views = scene()
     far, near = surfaces(disparity, views)[:2, 12, 14].tolist()
     assert far == pytest.approx(0.16, abs=0.015)

@@ -22,7 +22,7 @@ def steps_of(grid):
 
 
 def test_views_on_the_axes_lie_in_the_middle_of_their_sectors():
-    # a view to the left of the reference sees points further right: a step of +1 column
+    # a view to the left of the reference sees points further to the right: a step of +1 column
     steps = torch.tensor([[0, 1], [1, 1], [1, 0], [1, -1], [0, -1], [-1, -1], [-1, 0], [-1, 1]])
     assert sectors_of(steps.float()).tolist() == list(range(0, 16, 2))
     near = torch.tensor([[0.05, 1], [-0.05, 1], [0.19, 1], [-0.19, 1]])

@@ -46,7 +46,7 @@ def test_others_may_read_what_the_umask_lets_them(tmp_path):
 
 def test_a_temporary_name_keeps_the_ending(tmp_path):
     with replacing(tmp_path / "picture.png") as temporary:
-        assert temporary.suffix == ".png"  # some libraries choose the format by it
+        assert temporary.suffix == ".png"  # some libraries derive the format from it
         assert temporary.parent == tmp_path
         temporary.write_bytes(b"x")
 
@@ -87,7 +87,7 @@ def test_json_keeps_order_and_letters(tmp_path):
 
 def test_a_folder_that_can_be_made(tmp_path):
     prepare_folder(tmp_path / "a" / "b", ["x"], overwrite=False)
-    assert list(tmp_path.iterdir()) == []  # it is made when there is something to put in it
+    assert list(tmp_path.iterdir()) == []  # it is created when there is something to put into it
 
 
 def test_files_that_are_there_are_not_replaced(tmp_path):
@@ -127,7 +127,7 @@ def test_a_folder_below_a_file(tmp_path):
 
 
 def test_killed_at_every_write(tmp_path):
-    """What is there is the old file or the new one, whole; the rest is known as a leftover."""
+    """There is the complete old or new file; anything else is recognised as a leftover."""
     path, seen = tmp_path / "file.bin", set()
     path.write_bytes(b"old")
 
@@ -138,7 +138,7 @@ def test_killed_at_every_write(tmp_path):
     moment = 1
     while (status := run_child(write, moment)) != 0:
         assert status == -signal.SIGKILL
-        assert path.read_bytes() == b"old"  # the rename is the last of the moments
+        assert path.read_bytes() == b"old"  # the rename comes last
         seen |= {file.read_bytes() for file in tmp_path.glob(".file.part*.bin")}
         remove_leftovers(tmp_path)
         assert [file.name for file in tmp_path.iterdir()] == ["file.bin"]
@@ -160,7 +160,7 @@ def names_in(folder):
 
 @pytest.mark.parametrize("numbers", [(signal.SIGKILL,), *zip(ENDING, strict=True), ENDING])
 def test_a_new_folder_appears_whole(tmp_path, numbers):
-    """Killed or stopped at every write, there is all of it or nothing."""
+    """Killed or stopped at any write, the folder is complete or absent."""
     folder, moment = tmp_path / "above" / "folder", 1
 
     def write(moment):
@@ -173,7 +173,7 @@ def test_a_new_folder_appears_whole(tmp_path, numbers):
 
     while (status := run_child(write, moment)) != 0:
         assert status == -signal.SIGKILL or status - 128 in numbers
-        if signal.SIGKILL not in numbers and folder.exists():  # it came as the folder was moved
+        if signal.SIGKILL not in numbers and folder.exists():  # it came while the folder was moved
             break
         assert not folder.exists()
         assert names_in(tmp_path) == [] or signal.SIGKILL in numbers
@@ -184,7 +184,7 @@ def test_a_new_folder_appears_whole(tmp_path, numbers):
 
 
 def test_the_last_file_of_a_folder_is_the_last_to_be_moved(tmp_path):
-    """A folder that holds other things: with `last`, everything is there."""
+    """In a folder with other files: once `last` is there, everything is there."""
     (tmp_path / "mine").write_bytes(b"1")
     moment = 1
 

@@ -58,7 +58,7 @@ def test_a_missing_file(tmp_path):
 
 
 def test_a_scale_that_leads_to_infinity(tmp_path):
-    """It is the header's; NumPy does not speak."""
+    """The scale is in the header; NumPy prints no warning."""
     path = tmp_path / "a.pfm"
     path.write_bytes(b"Pf\n2 1\n-1e38\n" + np.array([100, -100], "<f4").tobytes())
     assert read_pfm(path).tolist() == [[np.inf, -np.inf]]

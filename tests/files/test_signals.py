@@ -1,4 +1,4 @@
-"""Signals that end a program: one exception, which nothing loses and no other signal disturbs."""
+"""Signals that end a program: one exception that is never lost, nor disturbed by another signal."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from oaccdepth.files.signals import ENDING, heed, stop_cleanly
 
 
 class Short:
-    """Python can only report an exception that is raised as it ends."""
+    """Python can only report an exception that is raised while it shuts down."""
 
     def __del__(self):
         os.kill(os.getpid(), signal.SIGTERM)
@@ -57,7 +57,7 @@ def test_an_error_that_a_library_made_of_it():
 
 
 def test_no_other_signal_disturbs_what_is_cleaned_up():
-    """The end of a session, for example, brings SIGHUP and SIGTERM at once."""
+    """The end of a session, for example, sends SIGHUP and SIGTERM together."""
 
     def act():
         stop_cleanly()
@@ -77,4 +77,4 @@ def test_no_other_signal_disturbs_what_is_cleaned_up():
 
 def test_an_error_without_a_signal():
     assert heed(ValueError("damaged")) is None
-    assert heed(KeyboardInterrupt()) == 130  # of somebody who has not called `stop_cleanly`
+    assert heed(KeyboardInterrupt()) == 130  # in a program that has not called `stop_cleanly`

@@ -11,7 +11,7 @@ from oaccdepth.looking.viewer import write_viewer
 
 @pytest.fixture(scope="session")
 def rich_result(scene):
-    """With everything that a page can show."""
+    """A result with everything that a page can show."""
     rng = np.random.default_rng(4)
     truth = scene.disparity
     disparity = truth + rng.normal(0, 0.03, truth.shape).astype(np.float32)

@@ -24,7 +24,7 @@ def test_parallax_goes_round(scene):
     ]
     assert {(0, 4), (8, 4), (4, 0), (4, 8)} <= set(places)
     for a, b in zip(places, places[1:] + places[:1], strict=True):
-        assert max(abs(a[0] - b[0]), abs(a[1] - b[1])) == 1  # no jumps, also not at the end
+        assert max(abs(a[0] - b[0]), abs(a[1] - b[1])) == 1  # no jumps, not even at the end
 
 
 def test_parallax_leaves_missing_views_out(scene):

@@ -83,10 +83,10 @@ def test_unknown_panels_and_missing_data_are_refused(material, scene):
 
 @pytest.mark.parametrize(("columns", "rows"), [(1, 3), (2, 2), (3, 1)])
 def test_layout(material, columns, rows):
-    """The first panel's picture stands where it should, and the page has room for all."""
+    """The first panel's picture is where it should be, and the page has room for all."""
     panels = figures.make_panels(material, ["view", "disparity", "error"])
     page = rasterise(figures.compose(panels, columns, side=128))
-    head, gap = round(1.7 * 11), 8  # a line of letters of 11 px; a sixteenth of the side
+    head, gap = round(1.7 * 11), 8  # a line of 11 px letters; a sixteenth of the side
     assert page.shape[0] == rows * (96 + head + gap) + gap
     top = gap + head
     enlarged = cv2.resize(panels[0].picture, (128, 96), interpolation=cv2.INTER_NEAREST)
@@ -97,7 +97,7 @@ def test_layout(material, columns, rows):
 def test_colour_bar_runs_from_high_to_low(material):
     panel = figures.make_panels(material, ["disparity"])[0]
     page = rasterise(figures.compose([panel], side=256))
-    bar = page[16 + 19 : 16 + 19 + 192, 16 + 256 + 8]  # a column through its middle
+    bar = page[16 + 19 : 16 + 19 + 192, 16 + 256 + 8]  # one column through its middle
     bottom, top = panel.colours[[0, -1]]
     assert bar[0].tolist() == top.tolist() and bar[-1].tolist() == bottom.tolist()
 
@@ -120,7 +120,7 @@ def test_the_font_has_every_letter_that_is_written(material, monkeypatch):
 
 
 def test_masks_show_what_the_outer_views_do_not_see(material, scene):
-    """Orange where the rendered scene says: hidden from the left view; blue from the right one."""
+    """Orange where the rendered scene is hidden from the left view; blue, from the right one."""
     picture = figures.make_panels(material, ["masks"])[0].picture.astype(int)
     red_less_blue = picture[..., 0] - picture[..., 2]
     left, right = ~scene.visibility[4, 0], ~scene.visibility[4, 8]

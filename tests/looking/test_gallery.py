@@ -1,4 +1,4 @@
-"""The index page: thumbnails out of the pages, links that work, names as text."""
+"""The index page: thumbnails taken from the pages, working links, names as plain text."""
 
 import base64
 import hashlib
@@ -19,7 +19,7 @@ from oaccdepth.looking.viewer import write_viewer
 
 @pytest.fixture(scope="module")
 def folder(scene, tmp_path_factory):
-    """Two results, one of them in a folder with a name that needs care, and an index."""
+    """Two results, one of them in a folder with a tricky name, and an index."""
     root = tmp_path_factory.mktemp("gallery")
     result = DisparityMap(scene.disparity, np.ones_like(scene.disparity))
     entries = []
@@ -69,11 +69,11 @@ def test_a_damaged_page_has_no_frames(folder, tmp_path, capfd, found, instead):
     assert count == 1
     (tmp_path / "view.html").write_text(damaged, encoding="utf-8")
     assert read_frames(tmp_path / "view.html") == []
-    assert capfd.readouterr() == ("", "")  # no library says anything either
+    assert capfd.readouterr() == ("", "")  # no library prints anything, either
 
 
 def test_a_page_with_views_of_different_sizes(folder, tmp_path):
-    """They cannot be put side by side: no moving thumbnail, but an index all the same."""
+    """They cannot be put side by side: no moving thumbnail, but there is still an index."""
     small = io.BytesIO()
     Image.new("RGB", (8, 4)).save(small, "JPEG")
     picture = base64.b64encode(small.getvalue()).decode()

@@ -19,7 +19,7 @@ def a_light_field(valid=None, dtype=np.uint8, channels=3, grid=(3, 5), size=(7, 
 
 
 def literal(light_field, disparity_at, aperture=math.inf, masks=None):
-    """Mean over views of the bilinear sample at p - d * step; the centre view where none counts."""
+    """Mean over views of the bilinear sample at p - d * step; the centre view if there is none."""
     views = as_float(light_field.views).astype(float)
     rows, columns, height, width, channels = views.shape
     valid = np.ones((rows, columns, height, width))

@@ -1,4 +1,4 @@
-"""The page as a file: what is in it, what is not, and that every byte means what it should."""
+"""The page as a file: what is in it, what is not, and that all data decode correctly."""
 
 import base64
 import hashlib
@@ -110,7 +110,7 @@ def test_only_its_own_scripts_may_run(text):
 
 
 def test_nothing_is_loaded(text):
-    """No address but the names of XML languages; no reference to another file."""
+    """No addresses except XML namespaces; no reference to another file."""
     without_data = re.sub(r'<script type="application/octet-stream".*?</script>', "", text)
     addresses = set(re.findall(r"https?://[\w./-]+", without_data))
     assert addresses <= {"http://www.w3.org/1999/xhtml", "http://www.w3.org/2000/svg"}
@@ -179,7 +179,7 @@ def test_views_are_made_smaller_if_there_are_too_many(scene, rich_result, tmp_pa
 
 
 def test_a_scene_of_the_benchmark_s_size_fits(tmp_path):
-    """9x9 views of 512x512 px, as full of detail as its hardest scenes: under 12 MB with all."""
+    """9x9 views of 512x512 px, as detailed as its hardest scenes: under 12 MB with everything."""
     rng = np.random.default_rng(0)
     noise = rng.integers(0, 256, (600, 600, 3), dtype=np.uint8)
     texture = cv2.addWeighted(noise, 0.35, cv2.GaussianBlur(noise, (0, 0), 6), 0.65, 0)

@@ -26,7 +26,7 @@ def test_opens_without_the_network(visit, scene):
 
 
 def test_opens_quickly(visit, scene, tmp_path):
-    """Under two seconds, here with graphics in software (1.1 to 1.4 s on two idle cores)."""
+    """Under two seconds, here with software rendering (1.1 to 1.4 s on two idle cores)."""
     if os.getloadavg()[0] > 0.8 * (os.cpu_count() or 1):
         pytest.skip("the machine is busy: nothing can be measured")
     views = np.stack(
@@ -184,7 +184,7 @@ def test_colours_follow_the_map_and_the_range(visit):
     assert len(np.unique(third.reshape(-1, 3), axis=0)) < len(
         np.unique(second.reshape(-1, 3), axis=0)
     )
-    page.page.locator("#low").fill("99")  # above the upper end: not taken
+    page.page.locator("#low").fill("99")  # above the upper end: rejected
     page.page.keyboard.press("Tab")
     assert page.page.locator("#low").input_value() == "1.00"
     page.page.locator("h1").click()
@@ -216,7 +216,7 @@ def test_zoom_and_pan(visit, rich_result):
     page.settle()
     page.page.mouse.move(*page.spot(40, 20))
     page.settle()
-    assert (page.number("x"), page.number("y")) == ("40", "20")  # zoomed about the pointer
+    assert (page.number("x"), page.number("y")) == ("40", "20")  # zoomed around the pointer
     page.page.mouse.move(*page.spot(42, 20))
     page.settle()
     assert int(page.number("x")) == 40 or int(page.number("x")) == 41  # pixels are larger now
@@ -248,7 +248,7 @@ def test_help_lists_the_keys(visit):
     page.press("?")
     assert page.page.locator("#keys").is_visible()
     assert "Next colour map" in page.text("#key-list")
-    page.press("w")  # keys do nothing behind the list
+    page.press("w")  # keys do nothing while the list is open
     page.press("Escape")
     assert page.page.locator("#keys").is_hidden()
 
@@ -271,16 +271,16 @@ def test_phone(visit, rich_result):
     page.page.touchscreen.tap(*page.spot(50, 30))
     page.settle()
     assert page.text("#pixel-place") == "x 50, y 30"
-    assert page.page.locator("#readout").bounding_box() == room  # nothing below it jumps
+    assert page.page.locator("#readout").bounding_box() == room  # nothing below it moves
     value = rich_result.disparity[30, 50]
-    assert page.number("disparity") == f"{value:.3f} px"  # in sight, the card is below the fold
+    assert page.number("disparity") == f"{value:.3f} px"  # visible; the card is below the fold
     last = page.page.locator("#numbers span").last.bounding_box()
     assert last["x"] + last["width"] <= PHONE["width"] - 10
     page.page.locator("#tools [data-tool=move]").tap()
     page.settle()
     assert page.text("#readout") == "Drag over the picture to move through the views."
     stage = page.page.locator("#viewport").bounding_box()
-    assert stage["width"] / stage["height"] == pytest.approx(64 / 48, rel=0.01)  # no bars
+    assert stage["width"] / stage["height"] == pytest.approx(64 / 48, rel=0.01)  # no scroll bars
     for layout in ("pair", "single", "wipe"):
         button = page.page.locator(f"#layouts [data-layout={layout}]")
         button.tap()
@@ -309,7 +309,7 @@ def test_everything_is_large_enough_for_a_finger(visit):
 
 
 def test_pinch(visit):
-    """Two fingers that part enlarge the picture about the place between them."""
+    """Spreading two fingers enlarges the picture around the point between them."""
     page = visit(viewport=PHONE, has_touch=True, is_mobile=True)
     fingers = page.context.new_cdp_session(page.page)
     x, y = page.spot(20, 30)
@@ -321,7 +321,7 @@ def test_pinch(visit):
     page.page.touchscreen.tap(x, y)
     page.settle()
     place = page.text("#pixel-place")
-    assert place in {"x 20, y 30", "x 21, y 30"}  # the fingers do not move at the same moment
+    assert place in {"x 20, y 30", "x 21, y 30"}  # the fingers do not move simultaneously
     right, _ = page.spot(24, 30)  # four times as large: four pixels on the screen are one
     page.page.touchscreen.tap(right, y)
     page.settle()

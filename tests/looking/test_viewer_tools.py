@@ -63,13 +63,13 @@ def test_looking_around_shows_the_views(visit, scene):
         assert page.text("#camera-text") == f"row {8.0 * down}, column {8.0 * right}"
         view = scene.light_field.views[8 * down, 8 * right] * 255
         assert difference(page.picture(), view) < 7
-    page.page.mouse.move(box["x"] + box["width"] / 2, 5)  # away from the pictures: back
+    page.page.mouse.move(box["x"] + box["width"] / 2, 5)  # off the pictures: back to the centre
     page.settle()
     assert page.text("#camera-text") == "row 4.0, column 4.0"
 
 
 def test_looking_around_moves_the_disparity_along(visit, scene, tmp_path):
-    """From a corner of the grid: every point where it is seen from there, the nearest in front."""
+    """From a corner of the grid, every point is where that camera sees it, the nearest in front."""
     rich_result = DisparityMap(scene.disparity, np.ones_like(scene.disparity))
     write_viewer(tmp_path / "page.html", scene.light_field, rich_result)
     page = visit(tmp_path / "page.html")
@@ -105,7 +105,7 @@ def test_cloud_orbits(visit):
     page.press("d")
     page.page.wait_for_timeout(300)
     assert page.page.locator("#layouts").is_hidden()
-    assert page.page.locator("#backdrop").is_visible()  # beside the cloud it is not black
+    assert page.page.locator("#backdrop").is_visible()  # not black next to the cloud
     start = page.picture()
     assert start.std() > 10
     x, y = page.spot(32, 24)
@@ -159,7 +159,7 @@ def test_cover_wipes_the_disparity_over_the_view(visit, rich_result):
     page = visit(link="", reduced_motion="no-preference")
     page.hide_marks()
     coloured = colourise(rich_result.disparity)
-    off = []  # it may be under way when the machine is busy
+    off = []  # it may still be moving if the machine is busy
     while len(off) < 60 and not (off and min(off) < 25 < max(off)):
         page.page.wait_for_timeout(200)
         off.append(difference(page.picture()[:36], coloured[:36]))  # above the buttons
@@ -201,7 +201,7 @@ def test_focus_starts_on_the_subject(visit, rich_result):
 
 
 def lattice(with_bars):
-    """A wall, and bars of 3 px in front of it that cover a fifth of it."""
+    """A wall, and in front of it bars of 3 px that cover a fifth of it."""
     rng = np.random.default_rng(2)
     wall = cloud_texture(rng, 128, 0.9)
     front = np.ones_like(wall)
@@ -212,7 +212,7 @@ def lattice(with_bars):
 
 
 def test_moving_shows_no_rims(visit, tmp_path):
-    """Edges of an estimate are blurred; from beside, there is nothing between two surfaces."""
+    """Estimated edges are blurred; from the side, nothing must appear between two surfaces."""
     scene = lattice(True)
     blurred = cv2.GaussianBlur(scene.disparity, (0, 0), 0.6)
     result = DisparityMap(blurred, np.ones_like(blurred))
@@ -224,7 +224,7 @@ def test_moving_shows_no_rims(visit, tmp_path):
     seen = page.picture().astype(int)
     off = np.abs(seen[:, :, None] - ends).max(axis=3).min(axis=2)  # from the nearer of the two
     assert (off > 60).mean() < 0.03
-    page.press("i")  # back to the centre: the map as it was estimated
+    page.press("i")  # back at the centre: the map as estimated
     off = np.abs(page.picture().astype(int)[:, :, None] - ends).max(axis=3).min(axis=2)
     assert (off > 60).mean() > 0.1
 
@@ -257,7 +257,7 @@ def test_cloud_from_the_front_is_the_picture(visit, scene, tmp_path):
 
 @pytest.mark.parametrize("has_camera", [True, False])
 def test_cloud_stands_where_the_ply_has_it(visit, scene, tmp_path, has_camera):
-    """Turned, every point is seen where the points of the file would be seen."""
+    """In a turned cloud, every point appears where that of the file would."""
     camera = scene.light_field.camera if has_camera else None
     result = DisparityMap(scene.disparity, np.ones_like(scene.disparity), camera=camera)
     light_field = LightField(scene.light_field.views, camera=camera)
@@ -268,7 +268,7 @@ def test_cloud_stands_where_the_ply_has_it(visit, scene, tmp_path, has_camera):
     cloud = points(result).astype(np.float64).reshape(-1, 3)
     colours = (scene.light_field.centre * 255).reshape(-1, 3)
     distance = np.median(-cloud[:, 2]) if has_camera else 64 / (2 * np.tan(0.3))
-    offset = cloud - [0, 0, -distance if has_camera else 0]  # from the point that is turned about
+    offset = cloud - [0, 0, -distance if has_camera else 0]  # from the centre of rotation
     right = offset[:, 0] * np.cos(angle) - offset[:, 2] * np.sin(angle)
     away = distance - offset[:, 0] * np.sin(angle) - offset[:, 2] * np.cos(angle)
     pixels = 50 / 36 * 64 if has_camera else distance  # focal length
@@ -301,7 +301,7 @@ MAKE_POINTS = """
 
 
 def make_points(browser, disparity, grey=0):
-    """What the page's script makes of a disparity map and a picture: all points."""
+    """All points that the page's script makes from a disparity map and a picture."""
     photo = np.broadcast_to(grey, disparity.shape).repeat(4)
     names = ("scene.js", "space.js", "rims.js", "hidden.js", "points.js")
     scripts = "".join(script_of(name) for name in names)
@@ -318,7 +318,7 @@ def make_points(browser, disparity, grey=0):
 
 
 def test_what_is_hidden_is_stretched_between_its_surroundings(browser):
-    """Behind a board on a floor that rises towards the viewer: no step where the sides meet."""
+    """Behind a board on a floor that rises towards the viewer: no step where its sides meet."""
     floor = np.linspace(-2, 1, 60, dtype=np.float32)[:, None].repeat(60, axis=1)
     board = floor.copy()
     board[20:40, 20:40] = 2
@@ -341,7 +341,7 @@ def test_one_wrong_pixel_does_not_fly(browser):
 
 
 def test_the_rim_of_a_thing_goes_with_it(browser):
-    """Where the estimate is a pixel too small, the picture says what belongs to the thing."""
+    """Where the estimate is a pixel too small, the picture shows what belongs to the object."""
     thing, estimate = (np.zeros((20, 20), dtype=np.float32) for _ in range(2))
     thing[7:13, 7:13] = 1.0
     estimate[8:12, 8:12] = 1.0
@@ -350,7 +350,7 @@ def test_the_rim_of_a_thing_goes_with_it(browser):
 
 
 def test_a_mixed_pixel_is_a_part_of_both_surfaces(browser):
-    """Half thing, half wall: the thing's colour, half opaque, before the wall's colour."""
+    """Half object, half wall: the object's colour, half opaque, in front of the wall's colour."""
     estimate, grey = np.zeros((20, 20), dtype=np.float32), np.full((20, 20), 50)
     estimate[:, 10:] = 1.0
     grey[:, 10:], grey[:, 9] = 200, 125
@@ -363,7 +363,7 @@ def test_a_mixed_pixel_is_a_part_of_both_surfaces(browser):
 
 
 def test_what_is_hidden_has_the_texture_of_its_surroundings(browser):
-    """Behind a board before a striped wall: stripes, not their mean."""
+    """Behind a board in front of a striped wall there are stripes, not their mean."""
     estimate = np.zeros((60, 60), dtype=np.float32)
     grey = np.broadcast_to(np.where(np.arange(60)[:, None] % 4 < 2, 60, 120), (60, 60)).copy()
     estimate[10:50, 20:40], grey[10:50, 20:40] = 2, 200
@@ -391,7 +391,7 @@ def test_the_orbit_is_limited_and_turns_back(visit):
     page.press("ArrowRight")
     assert difference(limited, page.picture()) < 0.5
     page.page.locator("#cloud-free").check()
-    page.page.locator("h1").click()  # keys belong to a field that has the focus
+    page.page.locator("h1").click()  # keys go to the field that has the focus
     page.press("ArrowRight")
     assert difference(limited, page.picture()) > 2
 
@@ -410,7 +410,7 @@ def test_a_link_brings_back_what_was_shown(visit):
         assert again.page.locator(side).input_value() == page.page.locator(side).input_value()
     assert again.page.locator("#map").input_value() == "1"
     page.page.evaluate("location.hash = '#tool=cloud&pixel=900,-1&map=x&left=nonsense&orbit=1'")
-    page.settle()  # what makes no sense is left out
+    page.settle()  # invalid parts are ignored
     assert page.page.locator("#tools [data-tool=cloud]").get_attribute("aria-pressed") == "true"
     assert page.text("#pixel-place") == again.text("#pixel-place")
 
@@ -428,6 +428,6 @@ def test_clips_are_saved(visit, tool):
     while (read := clip.read())[0]:
         frames.append(read[1])
     clip.release()
-    assert len(frames) > 1  # a busy machine leaves most of them out
+    assert len(frames) > 1  # a busy machine drops most of them
     assert min(frames[0].shape[:2]) > 300
     assert max(difference(frames[0], frame) for frame in frames) > 2

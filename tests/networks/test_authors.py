@@ -116,7 +116,7 @@ def small_network():
 
 
 def test_statistics_are_those_of_the_tiles(small_network):
-    """What the norms hold is neither used nor changed."""
+    """The stored statistics of the norms are neither used nor changed."""
     grey = torch.from_numpy(textured(9, 8))
     before = authors.estimate_like_authors(small_network, grey, tile=8)[-1].disparity
     norms = [m for m in small_network.modules() if isinstance(m, nn.BatchNorm2d | nn.BatchNorm3d)]
@@ -237,7 +237,7 @@ def test_output_must_be_named_safetensors(released, tmp_path):
 )
 @pytest.mark.filterwarnings("ignore")
 def test_tensors_that_are_not_plain(state, tmp_path, kind):
-    """Refused, and torch does not speak."""
+    """Refused, without a warning from torch."""
     change = {
         "sparse": lambda tensor: tensor.to_sparse(),
         "quantised": lambda tensor: torch.quantize_per_tensor(tensor, 0.1, 0, torch.qint8),
@@ -270,7 +270,7 @@ def test_a_checkpoint_that_unpacks_to_far_more(tmp_path):
 
 @pytest.mark.slow
 def test_mutated_checkpoints(released, tmp_path):
-    """200 files with a few bytes changed: weights, or one of our errors."""
+    """200 files with a few bytes changed: each gives weights or one of our errors."""
     data, path = released.read_bytes(), tmp_path / "a.pth.tar"
     random = np.random.default_rng(0)
     for _ in range(200):

@@ -37,7 +37,7 @@ def test_what_is_saved_comes_back(network, tmp_path):
 
 
 def test_the_network_says_what_it_is(tmp_path):
-    """Metadata of earlier weights must not hide a configuration that was changed since."""
+    """Metadata of earlier weights must not hide a configuration that has changed since."""
     path = tmp_path / "some.safetensors"
     checkpoint.save(path, FAST, {"steps": "7"})
     loaded, metadata = checkpoint.load(path)
@@ -53,12 +53,12 @@ def test_weights_are_found_by_path_variable_and_name(tmp_path, monkeypatch):
     assert checkpoint.find_weights(str(tmp_path / "mine.safetensors")).parent == tmp_path
     monkeypatch.setenv("OACCDEPTH_WEIGHTS", str(tmp_path))
     assert checkpoint.find_weights("mine") == tmp_path / "mine.safetensors"
-    assert checkpoint.find_weights("fast").stem == "fast"  # bundled, wherever we are
+    assert checkpoint.find_weights("fast").stem == "fast"  # bundled, whatever the current folder is
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OACCDEPTH_WEIGHTS")
     with pytest.raises(UnreadableFile):
         checkpoint.find_weights("mine")
-    for name in ("fast", "mine"):  # files that happen to lie where we are
+    for name in ("fast", "mine"):  # files that happen to be in the current folder
         (tmp_path / name).write_text("something else")
     assert checkpoint.find_weights("fast").suffix == ".safetensors"
     assert checkpoint.find_weights("mine") == Path("mine")
@@ -154,7 +154,7 @@ def test_the_bundled_weights_are_small_and_say_what_they_are():
 
 
 def claim(path, network, config):
-    """Weights whose file claims another configuration than the network's."""
+    """A weights file that claims a different configuration from the network's."""
     facts = {"format": checkpoint.FORMAT, "network": checkpoint.kind_of(network), "config": config}
     save_file(network.state_dict(), path, facts)
 

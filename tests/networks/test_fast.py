@@ -1,4 +1,4 @@
-"""The compact network: an untrained one already answers, and its parts are what they say."""
+"""The compact network: even untrained it works, and its parts do what they say."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from oaccdepth.networks.fast import (
 
 @pytest.fixture(scope="module")
 def random():
-    """Weights of which none is zero, so that every layer speaks."""
+    """Weights without zeros, so that every layer has an effect."""
     torch.manual_seed(1)
     network = FastNet(FAST).eval()
     for parameter in network.parameters():
@@ -105,7 +105,7 @@ def test_any_number_of_levels(random, num_levels):
 
 
 def test_levels_are_treated_alike(random):
-    """What is learnt at one disparity serves all: shifted evidence, shifted answer."""
+    """What is learnt at one disparity applies to all: shifted evidence gives a shifted answer."""
     torch.manual_seed(0)
     volume = torch.full((1, 24, 24, 8, 8), 255, dtype=torch.uint8)
     volume[:, 10:12] = torch.randint(100, (1, 2, 24, 8, 8), dtype=torch.uint8)
@@ -118,7 +118,7 @@ def test_levels_are_treated_alike(random):
 
 
 def test_tiles_change_nothing(random):
-    """A step sees no further than the margin of a tile."""
+    """A step sees no farther than the margin of a tile."""
     size = (16, 272)
     torch.manual_seed(0)
     volume = torch.randint(256, (1, 3, 24, *size), dtype=torch.uint8)
@@ -180,7 +180,7 @@ def test_between_two_surfaces_the_mean_is_on_one():
 
 
 def literal_decision(scores, candidates):
-    """Own surface or another: see `decide`."""
+    """The pixel's own surface or another one: see `decide`."""
     p = np.exp(scores - scores.max())
     p /= p.sum()
     near = p[:OFFSETS] / p[:OFFSETS].sum()
@@ -241,7 +241,7 @@ def test_logits_between_levels():
 
 
 def test_what_is_known_of_the_candidates(untrained):
-    """Beliefs of the first pass, surfaces, places, doubt, picture, firmness."""
+    """Logits of the first pass, surfaces, places, uncertainty, picture, support by the views."""
     levels = torch.arange(8) * 0.25 - 1
     disparity = torch.zeros(1, 16, 16)
     disparity[0, 8, 8] = 0.3
@@ -257,7 +257,7 @@ def test_what_is_known_of_the_candidates(untrained):
     assert middle[OFFSETS // 2] == 0  # the best level
     assert middle[0] == pytest.approx(-1.0, abs=1e-5)  # 0.3 px away: beyond the next level
     assert known[0, 11, 8, 8] == pytest.approx(0.3 * 8 / 9 / 0.1, abs=1e-4)  # among 3x3 neighbours
-    assert middle[13:15].tolist() == pytest.approx([2.0, 0.4])  # doubt, limited; the step
+    assert middle[13:15].tolist() == pytest.approx([2.0, 0.4])  # uncertainty, clamped; the step
     assert middle[15:18].tolist() == pytest.approx([0.25] * 3)
     assert middle[18] == pytest.approx(math.log(0.5 + LEAST_INFORMATION) / 4)
 

@@ -1,4 +1,4 @@
-"""The exported parts equal ours, in another runtime."""
+"""The exported parts give the same results in another runtime."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TILE, LEVELS = 24, 8
 
 @pytest.fixture(scope="module")
 def network():
-    """Weights of which none is zero, so that every layer speaks."""
+    """Weights without zeros, so that every layer has an effect."""
     torch.manual_seed(0)
     made = FastNet(FAST).eval()
     for parameter in made.parameters():

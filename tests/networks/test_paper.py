@@ -31,7 +31,7 @@ def _seed():
 
 
 def small_network(config=PAPER):
-    """Untrained, but with norms that do something."""
+    """An untrained network, but with norms that have an effect."""
     network = OACCNet(config).eval()
     for module in network.modules():
         if isinstance(module, nn.BatchNorm2d | nn.BatchNorm3d):
@@ -62,7 +62,7 @@ def test_views_of_a_plane_agree_at_its_disparity():
     picture = torch.rand(60, 70)
     views = torch.zeros(1, 9, 9, 20, 30)
     for u in range(9):
-        for v in range(9):  # a nearer point lies further right in the views to the left
+        for v in range(9):  # a nearer point is further to the right in the views to the left
             top, left = 20 + 3 * (u - 4), 20 + 3 * (v - 4)
             views[0, u, v] = picture[top : top + 20, left : left + 30]
     samples = angular_patch(padded(views), 3, MARGIN)[..., 12:-12, 12:-12]
@@ -137,7 +137,7 @@ def test_fused_cost_is_the_literal_one(grid, with_validity):
 
 
 class LargestTensor(TorchDispatchMode):
-    """Notes the size of the largest tensor that any operation makes."""
+    """Records the size of the largest tensor that any operation makes."""
 
     largest = 0
 

@@ -17,7 +17,7 @@ def views():
 
 @pytest.fixture
 def soon():
-    """What waits for ever fails instead."""
+    """A test that would wait for ever fails instead."""
 
     def fail(*_):
         raise AssertionError("it hangs")
@@ -31,5 +31,5 @@ def soon():
 
 @pytest.fixture
 def small_budget(monkeypatch):
-    """A tenth of the real one, so that the tests are quick."""
+    """A tenth of the real budget, so that the tests are quick."""
     monkeypatch.setattr(limits, "FREE_BYTES", FREE_BYTES // 10)

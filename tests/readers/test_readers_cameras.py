@@ -1,4 +1,4 @@
-"""What the user says about the cameras; --crop and --scale."""
+"""Options about the cameras; --crop and --scale."""
 
 import lightfield_files as files
 import numpy as np

@@ -1,4 +1,4 @@
-"""Mutated headers, sizes and names: every reader answers with one of our errors, and soon."""
+"""Mutated headers, sizes and names: every reader soon raises one of our errors."""
 
 import time
 
@@ -34,13 +34,13 @@ def read_everything(path):
 
 
 SETTINGS = settings(
-    max_examples=15 if settings().derandomize else 300,  # more where they differ every time
+    max_examples=15 if settings().derandomize else 300,  # more if they are new every time
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 
-# What only tests write; tools/fuzz.py damages everything else, and tests/tools runs it.
+# Files that only tests write; tools/fuzz.py damages all others, and tests/tools runs it.
 OTHERS = {"a.lfp": files.lytro_container, "a.h5": lambda path: files.basic_lfsr(path, VIEWS)}
 
 

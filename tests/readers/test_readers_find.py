@@ -90,7 +90,7 @@ def test_broken_scenes_are_found_to_be_reported(tmp_path, rendered):
         files.hci(tmp_path / name, views, truth)
         for path in sorted((tmp_path / name).glob("input_Cam*"))[kept:]:
             path.unlink()
-    np.save(tmp_path / "array" / "views.npy", views)  # it is there in another form
+    np.save(tmp_path / "array" / "views.npy", views)  # the same scene exists in another form
     files.hci(tmp_path / "no_grid", views)
     (tmp_path / "no_grid" / "parameters.cfg").unlink()
     for path in sorted((tmp_path / "no_grid").glob("input_Cam*"))[5:]:

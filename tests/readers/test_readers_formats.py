@@ -28,7 +28,7 @@ def test_the_rendered_scene_itself_is_right(rendered):
     assert not files.is_oriented(views.swapaxes(0, 1), truth)
 
 
-# name: (what writes it, at which path, with which options, recognised as)
+# name: (writer, path, options, recognised as)
 FORMATS = {
     "hci": (files.hci, "scene", {}, "hci"),
     "urban": (files.urban, "Image1", {}, "view-folder"),
@@ -258,7 +258,7 @@ def test_only_exposed_views_are_used(tmp_path):
     assert len(found.missing_views) == 12
     assert (0, 0) in found.missing_views
     assert found.notes[1] == "12 views too dark, masked out."
-    assert len(found.notes) == 3  # and gamma; none of them is counted twice
+    assert len(found.notes) == 3  # and gamma; none of them is applied twice
     views, _ = files.vignetted(radius=3.2)
     files.matlab_73(tmp_path / "b.mat", {"LF": files.decoded(views)})
     assert readers.read(tmp_path / "b.mat").grid == (5, 5)
@@ -271,7 +271,7 @@ def test_dark_views_of_a_small_decode(tmp_path):
     assert found.grid == (9, 9)
     assert found.missing_views[:3] == [(0, 0), (0, 1), (0, 7)]
     assert "12 views too dark, masked out." in found.notes
-    files.matlab_73(tmp_path / "b.mat", {"LF": views})  # no weight, no decode: taken as it is
+    files.matlab_73(tmp_path / "b.mat", {"LF": views})  # no weights, so not decoded: taken as it is
     assert readers.read(tmp_path / "b.mat").valid is None
 
 

@@ -62,7 +62,7 @@ def test_usual_filters_of_hdf5(tmp_path, compression):
 
 @pytest.mark.parametrize("userblock", [0, 512])
 def test_a_tree_of_names_that_leads_back_to_itself(tmp_path, userblock):
-    """HDF5 follows it until it crashes; in a process of its own, to see that."""
+    """HDF5 follows it until it crashes, so the test runs in its own process."""
     path, crowded = tmp_path / "a.h5", tmp_path / "crowded.h5"
     with h5py.File(path, "w", libver="earliest", userblock_size=userblock) as file:
         file["LF"] = VIEWS
@@ -80,7 +80,7 @@ def test_a_tree_of_names_that_leads_back_to_itself(tmp_path, userblock):
     with h5py.File(crowded, "w", libver="earliest", userblock_size=userblock) as file:
         file["LF"] = VIEWS
         for number in range(300):
-            file[f"{number}"] = 0  # so many that the nodes have nodes themselves
+            file[f"{number}"] = 0  # so many that nodes have child nodes
     assert b"TREE\0\1" in crowded.read_bytes()
     assert np.array_equal(readers.read(crowded).views, VIEWS)
 

@@ -82,7 +82,7 @@ NAMES = [
 @pytest.mark.parametrize("kind", ["fifo", "socket", "device"])
 @pytest.mark.parametrize("is_linked", [False, True])
 def test_only_regular_files_are_opened(soon, tmp_path, kind, is_linked):
-    """Named like a view, a container or parameters.cfg, also behind a link: nobody waits."""
+    """Named like a view, a container or parameters.cfg, even behind a link: reading never hangs."""
     for name in NAMES:
         scene = tmp_path / name.replace(".", "_") / "scene"
         files.hci(scene, VIEWS, TRUTH)
@@ -98,7 +98,7 @@ def test_only_regular_files_are_opened(soon, tmp_path, kind, is_linked):
 
 @pytest.mark.skipif(not os.path.exists("/proc/version"), reason="needs Linux")
 def test_files_of_the_system_are_not_waited_for(soon, tmp_path):
-    """They call themselves regular, and those who read /proc/kmsg wait for the next message."""
+    """They claim to be regular files, but reading /proc/kmsg waits for the next message."""
     for name in ("a.png", "a.jpg", "a.tif", "a.h5", "a.mat", "a.npy", "a.npz", "a.pfm"):
         (tmp_path / name).symlink_to("/proc/kmsg")
         try_everything(tmp_path / name)
@@ -126,7 +126,7 @@ def test_a_pipe_is_named_as_such(soon, tmp_path):
 
 @pytest.fixture
 def deep(tmp_path):
-    """1100 folders in one another; taken away again, which pytest itself cannot do."""
+    """1100 nested folders; removed afterwards, because pytest itself cannot."""
     here, top = os.getcwd(), tmp_path / "deep"
     top.mkdir()
     try:
@@ -158,7 +158,7 @@ def test_deep_folders_and_loops_of_links(soon, deep):
     assert len(fingerprint(deep, deep / "out")) == 64
 
 
-# Formats that nobody asked for.
+# Unwanted formats.
 
 
 def test_pillow_decodes_documented_formats_only(tmp_path, monkeypatch):
@@ -178,7 +178,7 @@ def test_pillow_decodes_documented_formats_only(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["JPEG", "MPO"])  # MPO: several JPEG pictures in one file
 def test_a_jpeg_of_very_many_scans(tmp_path, kind):
-    """Each scan goes through the whole picture: 320 kB took minutes."""
+    """Each scan covers the whole picture: 320 kB took minutes."""
     picture = Image.new("RGB", (64, 64))
     several = {"save_all": True, "append_images": [picture]} if kind == "MPO" else {}
     picture.save(tmp_path / "a.jpg", kind, progressive=True, **several)
@@ -272,7 +272,7 @@ def test_one_budget():
 
 
 def grown(act):
-    """MiB by which a process grows while it does this."""
+    """MiB by which the process grows during the call."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     act()
     return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
@@ -287,7 +287,7 @@ def assert_modest(path):
 
 @pytest.mark.parametrize("kind, channels", [(np.float32, 4), (np.uint16, 4)])
 def test_a_tiff_of_wide_numbers(small_budget, tmp_path, kind, channels):
-    """Its budget counts the bytes of its own numbers: 16 for a pixel, not 6."""
+    """The budget counts the bytes of the file's own type: 16 per pixel, not 6."""
     size = (2000, 2000, channels)
     deflate = [cv2.IMWRITE_TIFF_COMPRESSION, 8]
     assert cv2.imwrite(str(tmp_path / "a.tif"), np.zeros(size, kind), deflate)
@@ -325,7 +325,7 @@ STRUCT_HEAD = (
 
 @pytest.mark.parametrize("count, size", [(1, 20), (1, 300), (12, 20)])
 def test_a_matlab_struct_of_zeros(small_budget, tmp_path, count, size):
-    """20 MiB are within the budget, but name no 20 million fields; many of them are not."""
+    """20 MiB fit into the budget, but not as 20 million field names; 12 such variables do not."""
     names = element(5, struct.pack("<i", 1)) + struct.pack("<II", 1, size << 20)
     variable = packed_matrix(STRUCT_HEAD + names, size << 20)
     start = b"MATLAB 5.0".ljust(124) + b"\0\1IM"
@@ -364,7 +364,7 @@ def test_members_of_our_archives_are_checked(small_budget, tmp_path, name):
 
 @pytest.mark.parametrize("second", ["views.npy", "views"])
 def test_two_arrays_of_one_name(small_budget, tmp_path, second):
-    """The first would be checked, and the second read."""
+    """Otherwise the first would be checked, but the second read."""
     path = tmp_path / "a.npz"
     np.savez(path, views=VIEWS)
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive, warnings.catch_warnings():
@@ -383,7 +383,7 @@ def npy_file(array):
 
 @pytest.mark.parametrize("packing", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_archives_that_numpy_does_not_write(small_budget, tmp_path, packing):
-    """Of these, zipfile unpacks everything at once: 8 kB to 2 GB."""
+    """zipfile would unpack such a member all at once: 8 kB to 2 GB."""
     path = tmp_path / "a.npz"
     np.savez(path, views=VIEWS)
     with zipfile.ZipFile(path, "a", packing) as archive:
@@ -405,7 +405,7 @@ def test_a_header_that_never_ends(small_budget, tmp_path):
     assert_modest(path)
 
 
-# Names that go on for ever.
+# Endless names.
 
 
 def test_a_matlab_file_of_very_many_fields(tmp_path):

@@ -52,7 +52,7 @@ def test_cells_and_strings_are_passed_over(tmp_path):
 
 
 def test_whole_numbers_stored_as_such(tmp_path):
-    # MATLAB stores doubles that are whole numbers in fewer bytes; SciPy does not write so.
+    # MATLAB stores doubles that are whole numbers in fewer bytes; SciPy does not.
     path = tmp_path / "a.mat"
     values = np.arange(12, dtype=np.uint8).reshape(3, 4)
     scipy.io.savemat(path, {"x": values})
@@ -70,7 +70,7 @@ def test_big_endian(tmp_path):
     values = np.arange(300, 312, dtype="<u2").reshape(3, 4)
     scipy.io.savemat(path, {"abcdefgh": values})
     data = path.read_bytes()
-    # Turn every tag and number around: 4-byte words, then the name's and the array's own sizes.
+    # Swap the bytes of every tag and number: 4-byte words, then the sizes of name and array.
     words = np.frombuffer(data[128:], "<u4").astype(">u4").tobytes()
     name_at = data[128:].index(b"abcdefgh")
     body_at = data[128:].index(values.T.tobytes())

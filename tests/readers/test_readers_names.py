@@ -1,4 +1,4 @@
-"""Names of pictures that are more than a row and a column."""
+"""File names that hold more than a row and a column."""
 
 import lightfield_files as files
 import numpy as np

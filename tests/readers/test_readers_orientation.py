@@ -1,4 +1,4 @@
-"""Which way the camera axes run: what is corrected, and what is said."""
+"""Direction of the camera axes: what is corrected, and what is reported."""
 
 import logging
 
@@ -65,7 +65,7 @@ def _way_out(options):
     )
 
 
-# What is said where only one axis was wrong: what was done, and how to get the other one.
+# The note if only one axis was wrong: what was done, and how to reverse the other one instead.
 WAYS_OUT = {
     (False, True, False): ("corrected by reversing the camera rows", _way_out("--flip-v")),
     (False, False, True): ("corrected by reversing the camera columns", _way_out("--flip-u")),
@@ -109,7 +109,7 @@ def test_names_that_usually_run_our_way_are_corrected_by_a_clear_vote(tmp_path, 
 
 @pytest.mark.parametrize("wrong", [wrong for wrong in TEXTS if wrong[1] != wrong[2]])
 def test_the_way_out_reverses_the_other_axis(tmp_path, layered, wrong):
-    """The same motion, near and far exchanged: what the warning offers where it was a guess."""
+    """The same motion with near and far swapped: what the warning offers after a guess."""
     views, _ = layered
     files.pairs(tmp_path / "a", arranged(views, *wrong), "cam_{}_{}.png")
     _, way_out = WAYS_OUT[wrong]
@@ -136,7 +136,7 @@ SIGN_IS_OPEN = (
 
 @pytest.mark.parametrize("name", ["cam_{}_{}.png", "view_{}_{}.png", "{}_{}.png"])
 def test_an_open_sign_is_said(tmp_path, rendered, caplog, name):
-    files.pairs(tmp_path / "a", rendered[0], name)  # nothing hides anything in it
+    files.pairs(tmp_path / "a", rendered[0], name)  # without any occlusion
     found = readers.read(tmp_path / "a")
     assert np.array_equal(found.views, rendered[0])
     assert found.notes == (f"N{SIGN_IS_OPEN}",)
@@ -146,14 +146,14 @@ def test_an_open_sign_is_said(tmp_path, rendered, caplog, name):
 
 
 def test_fine_pictures_vote_where_coarse_ones_do_not_decide(tmp_path):
-    """What moves by one pixel only hides too little for a reduced picture to show it."""
+    """Motion by only one pixel hides too little to show in a reduced picture."""
     views, _ = squares_before_a_wall((400, 512), 3, 0, 1)
     np.save(tmp_path / "a.npy", np.ascontiguousarray(views[::-1, ::-1]))
     assert np.array_equal(readers.read(tmp_path / "a.npy").views, views)
 
 
 def test_the_outermost_views_of_the_file_vote(tmp_path, layered):
-    """The central 3x3 views of a reversed array see too little behind things to vote."""
+    """The central 3x3 views of a reversed array see too little behind objects to vote."""
     backwards = np.ascontiguousarray(layered[0][::-1, ::-1])
     np.save(tmp_path / "a.npy", backwards)
     found = readers.read(tmp_path / "a.npy", ReadOptions(use_views=(3, 3)))
@@ -163,7 +163,7 @@ def test_the_outermost_views_of_the_file_vote(tmp_path, layered):
 def test_a_row_of_views_that_runs_backwards(tmp_path, layered):
     row = layered[0][2]
     for stack, grid in ((row[None, ::-1], (1, 5)), (row[::-1, None], (1, 5))):
-        np.save(tmp_path / "a.npy", stack)  # the second one is really a row, too
+        np.save(tmp_path / "a.npy", stack)  # the second one really is a row, too
         found = readers.read(tmp_path / "a.npy")
         assert found.grid == grid
         assert np.array_equal(found.views[0], row)

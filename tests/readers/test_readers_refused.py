@@ -1,4 +1,4 @@
-"""Pictures that are no light fields, claim too much, or come raw from a camera."""
+"""Pictures that are not light fields, claim huge sizes, or come raw from a camera."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Real light fields from ../shared/samples, where they are at hand."""
+"""Real light fields from ../shared/samples, if available."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(not SAMPLES.is_dir(), reason="no ../shared/sampl
 
 
 def best_disparity(views, rows, columns):
-    """Disparity of a part of the centre view, by the least difference to all views around it."""
+    """Disparity of a part of the centre view: smallest difference to all views around it."""
     count_u, count_v = views.shape[:2]
     grey = views.astype(np.float32).mean(axis=-1)
     candidates = np.arange(-3, 3.01, 0.1)
@@ -49,7 +49,7 @@ def test_lytro_f01_in_three_layouts(caplog):
     assert (views.grid, views.resolution, views.notes) == ((5, 5), (256, 256), ())
     mosaic = readers.read(SAMPLES / "lytro-f01-5x5" / "IMG_0001_adownsampled_uvst.png")
     assert mosaic.notes[0] == "The views lie in serpentine-columns order: corrected."
-    assert "near and far" in mosaic.notes[1]  # the picture does not tell, and that is said
+    assert "near and far" in mosaic.notes[1]  # the picture does not tell, and a note says so
     assert np.array_equal(mosaic.views, views.views)
     lenslet = readers.read(
         SAMPLES / "lytro-f01-5x5" / "IMG_0001_adownsampled_stuv.png", ReadOptions(views=(5, 5))
@@ -59,7 +59,7 @@ def test_lytro_f01_in_three_layouts(caplog):
     assert len(caplog.messages) == len(mosaic.notes) + len(lenslet.notes)
     flower = best_disparity(views.views, slice(90, 140), slice(120, 200))
     meadow = best_disparity(views.views, slice(30, 80), slice(10, 50))
-    assert meadow < flower - 0.1 < 0  # both lie behind the focus; nearer is larger
+    assert meadow < flower - 0.1 < 0  # both are behind the focus; nearer is larger
 
 
 def test_stanford_knights(caplog):

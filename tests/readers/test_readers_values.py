@@ -48,7 +48,7 @@ def test_a_16_bit_view_among_8_bit_ones_is_scaled(tmp_path, rendered):
 
 @pytest.mark.parametrize("white", [255, 1023, 4095, 16383])
 def test_16_bit_files_may_hold_fewer_bits(tmp_path, rendered, white):
-    """Such a view among 8-bit ones, or an 8-bit view among such: equally bright is right."""
+    """Mixed with 8-bit views, one or the other way, all must be equally bright."""
     views = rendered[0]
     fewer = np.rint(views * (white / 255)).astype(np.uint16)
     files.pairs(tmp_path / "a", views, "view_{}_{}.png")

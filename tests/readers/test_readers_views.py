@@ -1,4 +1,4 @@
-"""Which views of a file are used, and what is said about those that are missing."""
+"""Which views of a file are used, and what is reported about missing ones."""
 
 import shutil
 import tracemalloc
@@ -82,7 +82,7 @@ def test_the_central_views_are_used(tmp_path, shape, options, rows, columns, not
     found = readers.read(tmp_path / "a.npy", options)
     assert np.array_equal(found.views, views[np.ix_(rows, columns)])
     assert found.notes == ((note,) if note else ())
-    # disparities are per step of the file, also where not every view is used
+    # disparities are per step of the file, even if not every view is used
     assert found.camera_places[0, 0].tolist() == [
         rows[0] - shape[0] // 2,
         columns[0] - shape[1] // 2,

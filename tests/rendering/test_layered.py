@@ -1,4 +1,4 @@
-"""Two renderers that share nothing, compared: triangles in a z-buffer, and analytic layers."""
+"""Two renderers without common code, compared: triangles in a z-buffer, and analytic layers."""
 
 import cv2
 import layered
@@ -45,13 +45,13 @@ def layers(pictures):
 
 @pytest.fixture(scope="module")
 def triangles(pictures):
-    """The same of triangles."""
+    """The same scene made of triangles."""
     # So far away that perspective does not matter: layers have none in their textures.
     rig = Rig(SIZE, 60.0, beta=1000.0, offset=1000.0)
 
     def flat(outline, plane, picture):
         disparity = plane.level + plane.by_y * outline[:, 1] + plane.by_x * outline[:, 0]
-        # Layered textures are light itself, sampled at texels, and 64 px wide.
+        # Layered textures are linear light, sampled at texels, and 64 px wide.
         material = Material(Texture(np.sqrt(picture), mirrored=False))
         mesh = cutting(rig, material, outline, (disparity + rig.offset) / rig.beta, 64.0)
         mesh.places[:] += 0.5 / 128
@@ -76,7 +76,7 @@ def test_disparities_are_the_same(layers, triangles):
     disparity = find_disparity(triangles[1], SIZE)
     same = np.abs(disparity - layers.disparity) < 1e-3
     low, high = (morph(layers.disparity, np.ones((3, 3))) for morph in (cv2.erode, cv2.dilate))
-    assert same[high - low < 0.2].all()  # layers take what is at the pixel's centre: edges differ
+    assert same[high - low < 0.2].all()  # layers use the pixel's centre, so edges differ
     assert 0.98 < same.mean() < 0.998
     assert (disparity > layers.disparity)[~same].mean() > 0.8  # the nearer one needs less than half
 
@@ -93,11 +93,11 @@ def test_views_are_the_same_up_to_the_places_of_samples(layers, triangles):
     for u, v in [(0, 0), (2, 2), (4, 1)]:
         difference = np.abs(light[u, v] - layers.light_field.views[u, v]).max(axis=-1)
         assert np.median(difference) < 0.004
-        assert (difference > 0.05).mean() < 0.1  # edges, which they sample at other places
+        assert (difference > 0.05).mean() < 0.1  # edges, which they sample at different positions
 
 
 def test_the_layers_agree_where_their_points_are_seen(layers):
-    """So that both are right, and not wrong in the same way."""
+    """This shows that both are right, not wrong in the same way."""
     y, x = np.mgrid[: SIZE[0], : SIZE[1]].astype(np.float32)
     centre = layers.light_field.centre
     for u, v in [(0, 0), (0, 4), (4, 2)]:

@@ -1,4 +1,4 @@
-"""Meshes from files: what is read, and what is said of files that cannot be."""
+"""Meshes from files: what is read, and the errors for files that cannot be read."""
 
 import logging
 
@@ -65,7 +65,7 @@ def test_an_obj_is_centred_scaled_and_textured(tmp_path):
     np.testing.assert_allclose(corners.max(axis=0), [1, 0.5, 0])
     picture = mesh.material.texture.picture
     for point, place in zip(corners, mesh.places[mesh.place_faces].reshape(-1, 2), strict=True):
-        y = min(int(place[1] * 8), 7)  # places count downwards, as pictures do
+        y = min(int(place[1] * 8), 7)  # y runs downwards, as in pictures
         assert picture[y, 0].tolist() == ([1, 0, 0] if point[1] > 0 else [0, 0, 1])
 
 
@@ -164,7 +164,7 @@ def test_points_that_are_not_in_space(tmp_path):
 @pytest.mark.parametrize("number", ["nan", "inf", "1e300", "3e38", "-1e10"])
 @pytest.mark.parametrize("line", ["v 1 2 {}\n", "vt {} 0\n"])
 def test_numbers_that_compiled_loops_cannot_take(tmp_path, number, line):
-    """They check no bounds: a place that is not a number could be anywhere in memory."""
+    """Compiled loops check no bounds: a NaN position could be anywhere in memory."""
     text = line.format(number) + "v 1 2 3\nv 3 2 1\nv 5 2 2\nvt 0 0\nf -1/1 -2/1 -3/1\n"
     path = write_square(tmp_path, text if line.startswith("vt") else text.replace("-3/", "1/"))
     assert says(path) == (
@@ -182,7 +182,7 @@ def test_a_colour_that_is_none(tmp_path):
 
 
 def test_a_mesh_may_only_name_files_beside_it(tmp_path):
-    """Not /home/you/picture.png, which would end up in a rendered scene."""
+    """For example, not /home/you/picture.png, which would end up in a rendered scene."""
     write_square(tmp_path / "other")
     text = SQUARE.replace("mtllib square.mtl", f"mtllib {tmp_path / 'other' / 'square.mtl'}")
     (mesh,) = read_object(write_square(tmp_path / "mesh", text, "newmtl paint\nKd 0 0 1\n"))
@@ -193,7 +193,7 @@ def test_a_mesh_may_only_name_files_beside_it(tmp_path):
         path = write_square(tmp_path / "mesh", material=material, texture=False)
         assert says(path).startswith(f"{path}: its texture {way} is missing.")
     path = write_square(tmp_path / "mesh", "mtllib " + 5000 * "a" + SQUARE)
-    assert len(read_object(path)) == 1  # too long to be a file: like one that is missing
+    assert len(read_object(path)) == 1  # too long for a file name: treated as missing
 
 
 def test_a_mesh_of_nothing(tmp_path):

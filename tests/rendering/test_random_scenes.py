@@ -19,7 +19,7 @@ def render(seed, size=SMALL, places=FIVE, **settings):
 
 
 def warped(rendered, u, v, sign=1):
-    """View (u, v) sampled where the points of the reference view lie."""
+    """View (u, v) sampled at the points of the reference view."""
     height, width = rendered.disparity.shape
     y, x = np.mgrid[:height, :width].astype(np.float32)
     down, right = FIVE[u, v] * np.float32(sign)
@@ -29,10 +29,10 @@ def warped(rendered, u, v, sign=1):
     )
 
 
-# the weave of seed 4 is finer than the pixels of so small a picture
+# the weave of seed 4 is finer than the pixels of such a small picture
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 5])
 def test_views_agree_where_points_are_seen(seed):
-    """Better than with the disparities reversed, and than where the points are hidden."""
+    """They agree better than with reversed disparities, and than where points are hidden."""
     rendered, finish = render(seed, disparity_range=(-2.0, 2.0))
     assert rendered.light_field.views.dtype == np.uint8
     assert -2.001 <= rendered.disparity.min() < rendered.disparity.max() <= 2.001
@@ -56,13 +56,13 @@ def test_a_seed_gives_one_scene_and_the_next_another():
 
 
 def test_black_that_is_less_than_black():
-    """By rounding, as at edges of scene 27: no warning, and black."""
+    """It is caused by rounding, as at edges of scene 27: no warning, and the result is black."""
     light = np.full((1, 1, 2, 2, 3), -2e-16, np.float32)
     assert scenes.expose(light, 1.0, 0.0, np.random.default_rng(0)).max() == 0
 
 
 def test_the_progress_of_a_scene():
-    """Even where all views would fit into the memory at once."""
+    """It is reported even if all views fit into memory at once."""
     told = []
     scene, finish = scenes.random_scene(3, size=SMALL)
     scenes.render(scene, finish, camera_places((9, 1)), progress=lambda *part: told.append(part))
@@ -157,7 +157,7 @@ def test_the_demo_has_near_and_far_and_hidden_points(demo):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_texture_cut_out_of_a_tiny_one(seed):
-    """An object that has a colour instead of a texture has one of 4x4 texels."""
+    """An object with a colour instead of a texture has a texture of 4x4 texels."""
     found = textures.crop(np.random.default_rng(seed), [np.full((4, 4, 3), 0.5, np.float32)], 16)
     assert found.shape == (16, 16, 3)
     assert found.min() >= 0.4 and found.max() <= 0.6

@@ -1,4 +1,4 @@
-"""The compiled renderer against rays that are followed one by one in plain Python."""
+"""The compiled renderer against rays traced one by one in plain Python."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def speckled(seed, texels=64):
 
 @pytest.fixture(scope="module")
 def scene():
-    """A slanted wall, a tilted triangle and a box before it."""
+    """A slanted wall, with a tilted triangle and a box in front of it."""
     rig = Rig(SIZE, 30.0, beta=9.0, offset=2.0)
     facing, colour = np.array([0.3, 0.1, -1.0]), even(0.2, 0.4, 0.6)
     frame = (-20.0, -20.0, 40.0, 46.0)
@@ -45,17 +45,17 @@ def scene():
 
 
 def hits(scene, start, direction):
-    """Distances along a ray at which it meets triangles, with the colour there."""
+    """Distances along a ray at which it hits triangles, and the colours there."""
     distances, met = cross(scene, start, direction)
     return list(zip(distances[met], triangles(scene)[3][met], strict=True))
 
 
 def cross(scene, start, direction):
-    """Distances along a ray at which it meets the plane of each triangle, and is that in it."""
+    """Distances along a ray to the plane of each triangle, and whether it hits the triangle."""
     a, b, c, _ = triangles(scene)
     normals, others = np.cross(direction, c - a), np.cross(start - a, b - a)
     areas = dot(b - a, normals)
-    with np.errstate(divide="ignore", invalid="ignore"):  # triangles along the ray
+    with np.errstate(divide="ignore", invalid="ignore"):  # triangles parallel to the ray
         first, second = dot(start - a, normals) / areas, others @ direction / areas
         met = (np.abs(areas) >= 1e-12) & (np.minimum(first, second) >= -1e-9)
         met &= first + second <= 1 + 1e-9
@@ -76,16 +76,16 @@ def dot(first, second):
 
 
 def ray(rig, u, v, y, x):
-    """Start and direction of what a camera sees at (y, x): its sensor is shifted too."""
+    """Origin and direction of a camera's ray at (y, x); its sensor is shifted, too."""
     middle_y, middle_x = rig.middle
     start = np.array([v * rig.baseline, u * rig.baseline, 0.0])
-    # What is at disparity 0 stays where it is: x - d * v, d = beta / depth - offset.
+    # Points at disparity 0 do not move: x - d * v, d = beta / depth - offset.
     right, down = x - middle_x - rig.offset * v, y - middle_y - rig.offset * u
     return start, np.array([right / rig.focal, down / rig.focal, 1.0])  # depth grows by 1
 
 
 def places_in_a_pixel(samples):
-    """Down and right of its centre: no two in one row or column."""
+    """Offsets down and right of its centre; no two in the same row or column."""
     for i, j in np.ndindex(samples, samples):
         yield (i + (j + 0.5) / samples) / samples - 0.5, (j + (i + 0.5) / samples) / samples - 0.5
 
@@ -106,7 +106,7 @@ def test_disparity_is_that_of_the_nearest_surface_that_covers_enough_of_a_pixel(
         assert disparity[y, x] == pytest.approx(expected, abs=2e-4)
         others += abs(scene.rig.beta / distances[met].min() - scene.rig.offset - expected) > 0.05
     assert len(np.unique(np.round(disparity, 1))) > 10
-    assert 5 < others < 40  # of 520 pixels: not always what is at their centre
+    assert 5 < others < 40  # of 520 pixels: not always the surface at their centre
 
 
 @pytest.mark.parametrize("place", [(0, 0), (-2, 1), (1.5, -0.25)])
@@ -136,10 +136,10 @@ def test_visibility_asks_what_is_first_on_the_ray_to_each_point(scene):
                 continue
             depths = [distance for distance, _ in hits(scene, *ray(scene.rig, u, v, in_y, in_x))]
             nearest = max(scene.rig.beta / depth - scene.rig.offset for depth in depths)
-            if abs(nearest - own - 0.003) > 0.002:  # else it is a matter of rounding
+            if abs(nearest - own - 0.003) > 0.002:  # otherwise rounding decides
                 assert visibility[i, j, y, x] == (nearest < own + 0.003)
                 checked += 1
-    assert visibility[1, 1].mean() > 0.95  # what covers most of a pixel may miss its centre
+    assert visibility[1, 1].mean() > 0.95  # the surface with most of a pixel may miss its centre
     assert checked > 3000 and 0.05 < (~visibility).mean() < 0.6
 
 

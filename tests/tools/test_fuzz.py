@@ -1,4 +1,4 @@
-"""tools/fuzz.py: clean cases are clean, and what is not clean is seen."""
+"""tools/fuzz.py: clean cases pass, and all others are noticed."""
 
 import argparse
 import os
@@ -29,7 +29,7 @@ def test_the_command():
 
 
 def grow():
-    """Take 300 MiB more than this process, which has run other tests, has ever had."""
+    """Use 300 MiB more than this process, which has run other tests, has ever used."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return b"x" * (max(peak - pages * resource.getpagesize(), 0) + (300 << 20))

@@ -1,4 +1,4 @@
-"""tools/masks.py counts what a loop over all points counts."""
+"""tools/masks.py counts the same as a loop over all points."""
 
 import layered
 import masks
@@ -43,7 +43,7 @@ def test_counts(small):
             expected[2 + 2 * k] += called and hidden
     counted = masks.count(small)
     assert expected[0] > 30 and expected[-1] > 10
-    np.testing.assert_allclose(counted, expected, atol=2)  # remap rounds places to 1/32 px
+    np.testing.assert_allclose(counted, expected, atol=2)  # remap rounds positions to 1/32 px
 
 
 def test_a_row():

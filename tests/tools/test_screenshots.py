@@ -31,7 +31,7 @@ screenshots.take_pictures(folder, folder)
 
 
 def test_all_pictures(scene, tmp_path):
-    """In a process of its own: the other tests have a browser open, and Playwright has one only."""
+    """In its own process: other tests have a browser open; Playwright runs once per process."""
     pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
     if CHROMIUM is None:
         pytest.skip("needs Chromium")

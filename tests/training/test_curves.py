@@ -1,4 +1,4 @@
-"""The picture of a run: what is drawn lies where the tables say."""
+"""The plot of a run: curves are where the tables say."""
 
 import numpy as np
 import pytest

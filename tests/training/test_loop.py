@@ -45,7 +45,7 @@ def scene_folder(scene, tmp_path_factory):
 
 
 class Signalled(torch.utils.data.Dataset):
-    """Patches that bring every signal to the process that prepares them."""
+    """Patches that send every signal to the process that prepares them."""
 
     def __getitem__(self, index):
         for number in ENDING:
@@ -54,7 +54,7 @@ class Signalled(torch.utils.data.Dataset):
 
 
 def test_signals_are_left_to_the_program_itself(capfd):
-    """Sent to all processes, they ended the loader's first, of which torch tells at length."""
+    """Sent to all processes, they ended the loader's first, and torch printed long errors."""
 
     def act():
         stop_cleanly()
@@ -92,7 +92,7 @@ def test_frozen_norms_keep_their_statistics(scene_folder, tmp_path):
 
 
 def changed(first, second):
-    """Names of the tensors that differ, without those that only count."""
+    """Names of the tensors that differ, except counters."""
     names = {name for name in first if not torch.equal(first[name], second[name])}
     return {name for name in names if "num_batches" not in name}
 
@@ -142,8 +142,8 @@ def test_resumed_training_is_the_uninterrupted_one(scene_folder, tmp_path):
     assert same(weights(tmp_path / "whole"), weights(tmp_path / "broken"))
 
 
-# Train again and again in forked processes; the n-th is killed at the n-th access to a file that
-# is being written. Prints how many were killed.
+# Train again and again in forked processes; the n-th one is killed at its n-th access to a file
+# being written. Prints how many were killed.
 KILLED_AT_EVERY_WRITE = """
 import os, sys
 from pathlib import Path
@@ -173,7 +173,7 @@ print(moment - 1)
 
 
 def test_a_killed_run_goes_on(scene_folder, tmp_path):
-    """kill -9 at every write: what is there is whole, and --resume finishes the run."""
+    """kill -9 at every write: existing files are complete, and --resume finishes the run."""
     moments = int(in_a_process_of_its_own(KILLED_AT_EVERY_WRITE, scene_folder, tmp_path))
     assert moments > 8  # options, state and weights: opened, written, renamed
     leftovers = 0
@@ -192,7 +192,7 @@ def test_a_killed_run_goes_on(scene_folder, tmp_path):
 
 
 def test_a_full_disk(tmp_path):
-    """One of our errors; the checkpoint that was there is still there."""
+    """It raises one of our errors; the existing checkpoint is kept."""
     trainer, run = Trainer(TINY, torch.device("cpu")), tmp_path / "run"
     trainer.save(run)
     before = {path.name: path.read_bytes() for path in run.iterdir()}
@@ -241,7 +241,7 @@ def test_weights_count_the_steps_before_them(scene_folder, tmp_path):
     assert 1.5 <= float(facts["hours"]) < 1.6
 
 
-# Two processes, forked, with what torchrun would tell them.
+# Two forked processes, with the environment that torchrun would set.
 TWO_PROCESSES = """
 import os, socket, sys
 from concurrent.futures import ThreadPoolExecutor
@@ -286,7 +286,7 @@ def test_two_processes_train_one_run(scene_folder, tmp_path):
 @pytest.mark.slow
 def test_torchrun(scene_folder, tmp_path):
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    command += ["--standalone", "-m", "oaccdepth", "train"]  # on a port that is free
+    command += ["--standalone", "-m", "oaccdepth", "train"]  # on a free port
     command += [str(scene_folder), "-o", str(tmp_path / "two"), "--steps", "2", "--batch", "1"]
     command += ["--patch", "16", "--workers", "0"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}

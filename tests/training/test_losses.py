@@ -28,7 +28,7 @@ from oaccdepth.training.variants import Variant
 
 
 def divergence(scores, position):
-    """Kullback-Leibler, from the two places around a position to log-probabilities."""
+    """Kullback-Leibler divergence from the two levels around a position to log-probabilities."""
     position = min(max(position, 0), len(scores) - 1)
     low = min(int(position), len(scores) - 2)
     shares = {low: 1 - (position - low), low + 1: position - low}
@@ -82,7 +82,7 @@ def test_divergence_over_candidates():
 
 
 def test_the_loss_of_an_answer():
-    """Errors count where the truth is known, by patch; the certainty where a pixel is valid."""
+    """Errors count where the truth is known, per patch; the certainty, where a pixel is valid."""
     disparity = torch.tensor([[[0.0, 0.5, 9.0]], [[2.0, 0.0, 5.0]]])
     truth = torch.tensor([[[0.05, 0.0, 100.0]], [[0.0, 0.01, 7.0]]])
     certainty = torch.tensor([[[2.0, 1.0, -1.0]], [[0.0, 3.0, 4.0]]])
@@ -95,7 +95,7 @@ def test_the_loss_of_an_answer():
         for errors, extra in zip(([0.05, 0.5], [2.0, 0.01]), diverged, strict=True)
     ]
     expected = USUAL * np.mean([np.log(1 + patch / USUAL) for patch in patches])
-    wrong = [-2.0, 1.0, -1.0, 0.0, -3.0]  # what the certainty says, against what was right
+    wrong = [-2.0, 1.0, -1.0, 0.0, -3.0]  # the certainty against what was right
     expected += 0.1 * np.mean(np.log1p(np.exp(wrong)))
     found = answer_loss(answer, truth, valid)
     assert float(found) == pytest.approx(expected, abs=1e-5)
@@ -134,7 +134,7 @@ def test_pixels_that_are_not_valid_do_not_matter(batch):
 
 
 def prepared(batch):
-    """What the refinement is given of the two patches."""
+    """The input of the refinement for the two patches."""
     variants = [
         Variant(*parts)
         for parts in zip(
@@ -168,7 +168,7 @@ def test_gradients_reach_the_part_that_is_trained(batch, part):
 
 
 def test_the_refinement_alone_has_the_loss_of_its_pass(batch):
-    """Prepared beforehand or together with the first pass: the same."""
+    """The same, whether prepared beforehand or together with the first pass."""
     network = make_network().eval()
     with torch.no_grad():
         first, _ = FastLoss(network)(batch, 1)

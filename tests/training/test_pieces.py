@@ -1,4 +1,4 @@
-"""Batches: always the same for a step, and cut as they should be."""
+"""Batches: always the same for a step, and cut correctly."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def same(first, second):
 
 
 def test_a_step_always_has_the_same_patches(scenes):
-    """In whatever order they are asked for: so a run can be resumed."""
+    """The order of requests does not matter, so a run can be resumed."""
     running = PatchBatches(scenes, [], OPTIONS, 8)
     earlier = running[LIFE - 1]
     later = running[LIFE]
@@ -81,7 +81,7 @@ def test_every_variant_lives_for_a_while(scenes):
 
 
 def test_a_patch_sees_what_its_variant_sees(scenes):
-    """Its views give the evidence that was cut out of the variant's."""
+    """Its views give the same evidence as that cut out of the variant."""
     rng = np.random.default_rng(0)
     variant = gather_evidence(make_piece(scenes[0], rng, 48), 80)
     patch = cut_patch(variant, 24, rng)
@@ -106,7 +106,7 @@ def test_narrow_levels_hold_the_truth(scenes):
 
 
 def test_patches_of_grey_views(scenes):
-    """The same for a step; a mixture of the colours, and nothing where there is no view."""
+    """The same for a step; a mixture of the colours, and 0 where there is no view."""
     batch = GreyBatches(scenes, [], OPTIONS)[LIFE]
     again, other = (GreyBatches(scenes, [], OPTIONS, rank=rank)[LIFE] for rank in (0, 1))
     assert all(map(torch.equal, vars(batch).values(), vars(again).values()))
@@ -127,7 +127,7 @@ def test_patches_of_grey_views(scenes):
 
 
 def test_the_papers_network_agrees_with_the_truth_of_its_patches(scenes):
-    """The sign of the disparity is that of the views: masks of the truth are nearly open."""
+    """The sign of the disparity matches the views: masks of the true disparity are nearly 1."""
     pool = GreyBatches(scenes, [], TrainOptions(batch=8, patch=24, steps=1))
     means = []
     for sign in (1, -1):
@@ -140,7 +140,7 @@ def test_the_papers_network_agrees_with_the_truth_of_its_patches(scenes):
 
 
 def test_more_scenes(scenes):
-    """--more-share says how often."""
+    """--more-share sets how often they are used."""
     other = Scene("other", 255 - scenes[0].views, scenes[0].truth, scenes[0].valid)
     for share, expected in ((0.0, {"town"}), (1.0, {"other"}), (0.5, {"town", "other"})):
         options = TrainOptions(batch=2, patch=24, steps=1, more_share=share)

@@ -1,4 +1,4 @@
-"""Batches of the refinement: prepared as the passes before it do it, the same for a step."""
+"""Batches for the refinement: prepared as by the passes before it, and the same for a step."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_step_always_has_the_same_patches(scenes, untrained):
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_variant_is_prepared_as_in_use(scenes, untrained, number, monkeypatch):
-    """What the network gives its refinement in `passes`."""
+    """The refinement gets the same input as in `passes`."""
     monkeypatch.setattr(prepared, "half_is_quick", lambda: False)
     piece = make_piece(scenes[0], np.random.default_rng(0), 48)
     variant = gather_evidence(piece, untrained.config.refine_views)
@@ -65,6 +65,6 @@ def test_of_two_patches_the_one_with_more_edges_is_taken(scenes, untrained, monk
     draws = iter(windows)
     monkeypatch.setattr(prepared, "choose_window", lambda *arguments: next(draws))
     batches = PreparedBatches(scenes, [], OPTIONS, untrained)
-    for _ in range(2):  # whichever is drawn first
+    for _ in range(2):  # whichever comes first
         _, _, cut, _, _ = batches._cut(piece, np.random.default_rng(0))
         assert (cut[OFFSETS:] == 0.5).all()

@@ -1,4 +1,4 @@
-"""Scenes with ground truth, and where it may be learnt."""
+"""Scenes with ground truth, and which pixels may be learnt from."""
 
 from __future__ import annotations
 

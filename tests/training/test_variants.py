@@ -36,7 +36,7 @@ def slanted():
 
 
 def inconsistency(views, truth, sign=1.0):
-    """Mean difference of the views, warped with the truth, to the centre."""
+    """Mean difference between the centre view and the views warped with the truth."""
     y, x = np.mgrid[: truth.shape[0], : truth.shape[1]].astype(np.float32) + MARGIN
     centre = views[4, 4, MARGIN:-MARGIN, MARGIN:-MARGIN]
     errors = []
@@ -161,7 +161,7 @@ def test_pictures_of_nothing(slanted):
 
 
 def test_a_scene_whose_truth_is_hardly_known_gives_pieces(slanted):
-    """Not many pixels may be learnt, but it does not search forever."""
+    """There are few pixels to learn from, but the search ends."""
     valid = np.zeros((104, 120), bool)
     valid[50:60, 50:60] = True
     piece = make_piece(replace(slanted, valid=valid), np.random.default_rng(0), 96)

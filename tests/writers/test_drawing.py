@@ -32,7 +32,7 @@ def page(picture):
 
 
 def objects(data):
-    """Number -> body of every object, found by the table at the end."""
+    """Number -> body of every object, found through the table at the end."""
     start = int(re.search(rb"startxref\n(\d+)\n%%EOF", data)[1])
     lines = data[start:].split(b"\n")
     assert lines[0] == b"xref"

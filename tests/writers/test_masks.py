@@ -25,7 +25,7 @@ def test_masks_of_one_pass(tmp_path):
     sheet = cv2.imread(str(tmp_path / "contact_sheet.png"), cv2.IMREAD_UNCHANGED)
     assert sheet.shape == (3 * 8 + 2 * 4, 5 * 10 + 4 * 4)
     np.testing.assert_array_equal(sheet[-8:, -10:], one)
-    assert (sheet[8:12] == 128).all()  # neither seen nor hidden: white masks stay apart
+    assert (sheet[8:12] == 128).all()  # neither visible nor hidden: separates white masks
     with np.load(tmp_path / "masks.npz") as stored:
         assert stored["masks"].dtype == np.float32
         np.testing.assert_array_equal(stored["masks"], given)

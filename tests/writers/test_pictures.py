@@ -46,7 +46,7 @@ def test_values_that_are_not_finite_are_grey():
 def test_every_colour_map_exists_and_gets_brighter(name):
     picture = colourise(ramp(), (-1, 1), name).astype(int)
     assert len(np.unique(picture[0], axis=0)) == 11
-    if name != "turbo":  # a rainbow: not for brightness
+    if name != "turbo":  # a rainbow: not monotonic in brightness
         assert picture[0, -1].sum() > picture[0, 0].sum()
 
 

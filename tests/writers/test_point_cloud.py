@@ -1,4 +1,4 @@
-"""The point cloud: it projects back onto the pixels, and the file says what it holds."""
+"""The point cloud: it projects back onto the pixels, and the file's header is correct."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ def test_depth_is_the_camera_s():
 
 
 def seen_from_afar(cloud):
-    """Pixels (x right, y up, from the middle) where a camera 1.62 larger sides away sees points."""
+    """Where a camera 1.62 larger sides away sees points: px right and up from the middle."""
     distance = 10 / (2 * np.tan(0.3))
     return cloud[..., :2] * distance / (distance - cloud[..., 2:])
 
@@ -77,7 +77,7 @@ def test_without_a_camera_a_pixel_of_disparity_is_a_sixteenth():
 
 
 def test_without_a_camera_moved_views_see_what_they_saw():
-    """Planes stay plane: seen from beside, points move in proportion to their disparity."""
+    """Planes stay planar: for a camera to the side, points move in proportion to disparity."""
     result = a_map(camera=None, disparity=np.linspace(-3, 3, 60, dtype=np.float32).reshape(6, 10))
     cloud = points(result).astype(np.float64)
     moved = seen_from_afar(cloud - [0.5, 0, 0])

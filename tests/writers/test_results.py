@@ -187,7 +187,7 @@ def test_what_is_there_stays_until_the_new_is_whole(result, tmp_path, monkeypatc
 
 
 def test_a_disk_that_is_full_sooner_or_later(result, tmp_path):
-    """Whatever file does not fit, there is no result, and one of our errors."""
+    """Whichever file does not fit, there is no result, only one of our errors."""
     sizes = {path.stat().st_size for path in write(result, tmp_path / "whole")}
 
     def fill(size):

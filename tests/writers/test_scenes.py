@@ -115,7 +115,7 @@ def test_floating_point_is_rounded_in_pictures(tmp_path, plain, caplog):
     name=st.sampled_from(sorted(NAMES)),
 )
 def test_any_values_survive(tmp_path_factory, views, name):
-    # Also noise: a checker of orientation must not "correct" what we wrote ourselves.
+    # Noise, too: the orientation check must not "correct" what we wrote ourselves.
     path = tmp_path_factory.mktemp("any") / NAMES[name]
     write_light_field(LightField(views), path)
     assert_same(readers.read(path), LightField(views))
@@ -255,7 +255,7 @@ def test_a_scene_is_written_as_in_the_benchmark(scene, tmp_path):
 
 @pytest.mark.parametrize("name", ["scene", "scene.h5", "scene.npz", "scene_eslf.png", "scene.png"])
 def test_a_disk_that_is_full_sooner_or_later(scene, tmp_path, name):
-    """One of our errors and nothing left; HDF5 itself would end the process."""
+    """One of our errors and no files left; HDF5 itself would abort the process."""
 
     def fill(size):
         fill_disk_at(size)

@@ -43,7 +43,7 @@ def open_page(page: Path) -> None:
 
 
 class PrintableConsole(Console):
-    """Shows names and values from files as text; escape sequences in them have no effect."""
+    """Shows names and values from files as plain text; escape sequences in them have no effect."""
 
     def render_str(self, text: str, **settings: Any) -> Text:
         """Make a line, or a cell of a table, printable before it is laid out."""
@@ -56,7 +56,7 @@ def messages() -> Console:
 
 
 def tables() -> Console:
-    """Where tables go: stdout; a file has no width, so nothing is folded there."""
+    """Where tables go: stdout. A file has no width, so nothing is wrapped there."""
     console = PrintableConsole(highlight=False)
     if not console.is_terminal:
         console.width = 200
@@ -69,20 +69,20 @@ def print_json(content: Any) -> None:
 
 
 def echo(*lines: str) -> None:
-    """Lines of a result for people, to stdout: no more of them, whatever the names in them hold."""
+    """Print lines of a result for people to stdout; a line break in a name does not add lines."""
     for line in lines:
         typer.echo(printable(line))
 
 
 class _ToStderr(logging.Handler):
-    """Writes to the current stderr, which a progress bar replaces while it runs."""
+    """Writes to the current stderr, because a progress bar replaces it while it runs."""
 
     def emit(self, record: logging.LogRecord) -> None:
         sys.stderr.write(f"{printable_lines(self.format(record))}\n")
 
 
 def configure_logging(quiet: bool, verbose: bool) -> None:
-    """Send the library's log to stderr: warnings; everything with -v; only errors with -q."""
+    """Send the library's log to stderr: warnings by default, everything with -v, errors with -q."""
     level = logging.ERROR if quiet else logging.INFO if verbose else logging.WARNING
     handler = _ToStderr()
     handler.setFormatter(logging.Formatter("%(message)s"))
@@ -96,7 +96,7 @@ def configure_logging(quiet: bool, verbose: bool) -> None:
 def bar_on_terminal(
     quiet: bool = False, expected: float = EXPECTED_SECONDS
 ) -> Iterator[Bar | None]:
-    """A progress bar for a task of about so many seconds; None if quiet, or without a terminal."""
+    """A progress bar for a task of about so many seconds; None if quiet or without a terminal."""
     console = messages()
     if quiet or not console.is_terminal:
         yield None
@@ -116,7 +116,7 @@ def progress_bar(
 
 
 def _plain_lines() -> ReportProgress:
-    seen = {"reading"}  # without a line: if it fails, the error is the only one
+    seen = {"reading"}  # print nothing yet: if the task fails, the error should be the only line
 
     def report(stage: str, fraction: float) -> None:
         if stage not in seen:
@@ -141,13 +141,13 @@ def describe(light_field: LightField) -> str:
 
 
 def print_message(text: str, quiet: bool = False) -> None:
-    """A message to stderr: one line, but on a terminal wrapped at words."""
+    """Print a message to stderr: on one line, or wrapped between words on a terminal."""
     if not quiet:
         console = messages()
         console.print(printable(text), markup=False, soft_wrap=not console.is_terminal)
 
 
 def print_notes(notes: Iterable[str], quiet: bool) -> None:
-    """Each note once, to stderr."""
+    """Print each note once, to stderr."""
     for note in dict.fromkeys(notes):
         print_message(f"note: {note}", quiet)

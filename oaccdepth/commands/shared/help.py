@@ -9,7 +9,7 @@ from typing import Any
 
 import typer.core
 
-COLUMN = 27  # where the explanations begin
+COLUMN = 27  # column where the explanations begin
 
 
 def _write_page(command: Any, ctx: Any, formatter: Any, sections: dict[str, list[Any]]) -> None:
@@ -40,7 +40,7 @@ def _fill(paragraph: str, width: int) -> str:
 def _row(name: str, text: str, width: int, column: int) -> str:
     lines = textwrap.wrap(text, width - column, break_on_hyphens=False) or [""]
     first = f"  {name}".ljust(column)
-    if not first.endswith(" "):  # a long name has a line of its own
+    if not first.endswith(" "):  # a long name gets its own line
         lines, first = ["", *lines], f"  {name}"
     return "\n".join([first + lines[0], *(" " * column + line for line in lines[1:])]) + "\n"
 
@@ -78,7 +78,7 @@ def _by_panel(parameters: Iterable[Any]) -> dict[str, list[tuple[str, str]]]:
 
 
 class Command(typer.core.TyperCommand):
-    """A command whose help page is ours."""
+    """A command with our help page."""
 
     def format_usage(self, ctx: Any, formatter: Any) -> None:
         """Write the first line, which is also shown with an error."""
@@ -90,7 +90,7 @@ class Command(typer.core.TyperCommand):
 
 
 class Group(typer.core.TyperGroup):
-    """A group of commands whose help page is ours."""
+    """A group of commands with our help page."""
 
     def format_usage(self, ctx: Any, formatter: Any) -> None:
         """Write the first line, which is also shown with an error."""

@@ -69,7 +69,7 @@ class Loading:
         return Shown(light_field, result, truth, notes)
 
     def light_field(self) -> tuple[LightField | None, tuple[str, ...]]:
-        """Only the light field, and notes; nothing is estimated."""
+        """Only the light field and the notes; nothing is estimated."""
         from oaccdepth.pipeline import read
 
         if self._is_result():

@@ -1,4 +1,4 @@
-"""The declarations of `options` -> parameters of a command, as Typer wants them."""
+"""The declarations of `options` -> parameters of a command, as Typer needs them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from oaccdepth.options import Declared, declarations
 Command = Callable[..., None]
 Group = (
     type[Declared] | tuple[Any, ...]
-)  # options, or options and the names of some of their fields
+)  # a class of options, or one with the names of some of its fields
 Parameters = dict[str, inspect.Parameter]
 
 
 def takes(**groups: Group) -> Callable[[Command], Command]:
-    """Replace parameters of a command by the options that make their values.
+    """Replace parameters of a command by the options from which they are built.
 
     `@takes(reading=ReadOptions)` gives the command every option that `ReadOptions` declares, and
-    its parameter `reading` the object. `(EstimateOptions, "weights", "device")` takes these alone.
-    Typer builds its interface from a function's signature and cannot nest one in another.
+    passes the object as `reading`. `(EstimateOptions, "weights", "device")` takes only these two.
+    Needed because Typer reads a flat function signature and cannot nest options.
     """
 
     def decorate(command: Command) -> Command:
@@ -50,7 +50,7 @@ def takes(**groups: Group) -> Callable[[Command], Command]:
         ]
         wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
-        del wrapper.__wrapped__  # or the old signature is found again
+        del wrapper.__wrapped__  # otherwise Typer would find the old signature
         return wrapper
 
     return decorate
@@ -81,14 +81,14 @@ def _parameters(options: type[Declared], chosen: list[str]) -> Parameters:
 
 
 def _typed(hint: Any, is_parsed: bool) -> Any:
-    """The type as Typer reads it: text for what is parsed, a list for what may be repeated."""
+    """The type for Typer: str if we parse the text ourselves, a list for repeatable options."""
     if is_parsed:
         return str | None
     return list[str] | None if hint == tuple[str, ...] else hint
 
 
 def _collect(group: Group, values: dict[str, Any]) -> Declared:
-    """Make the object from what was typed; everything else keeps its default."""
+    """Build the object from the given options; all others keep their defaults."""
     options = group[0] if isinstance(group, tuple) else group
     declared, typed = declarations(options), {}
     for name, value in values.items():

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from oaccdepth.lightfield import LightField
     from oaccdepth.options import WriteOptions
 
-HALF = "▀"  # its upper half in the text's colour, the lower one in that of the ground
+HALF = "▀"  # upper half in the foreground colour, lower half in the background colour
 MOST_COLUMNS, MOST_LINES = 40, 16  # of each picture
 
 
 def show_preview(light_field: LightField, result: DisparityMap, writing: WriteOptions) -> None:
-    """Show view and disparity side by side on stderr, if that is a terminal with colours."""
+    """Show view and disparity side by side on stderr, if it is a terminal with colours."""
     console = messages()
     has_colours = not console.no_color and console.color_system not in (None, "standard")
     if not (console.is_terminal and has_colours):
@@ -36,7 +36,7 @@ def show_preview(light_field: LightField, result: DisparityMap, writing: WriteOp
 
 
 def print_pictures(pictures: list[Picture], console: Console, columns: int) -> None:
-    """Print pictures (h, w, 3) of one size side by side, each this many columns wide at most."""
+    """Print pictures (h, w, 3) of the same size side by side, each at most so many columns wide."""
     height, width = pictures[0].shape[:2]
     scale = min(columns / width, 2 * MOST_LINES / height)
     size = max(1, round(width * scale)), 2 * max(1, round(height * scale / 2))

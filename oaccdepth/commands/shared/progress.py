@@ -1,4 +1,4 @@
-"""A progress bar that moves evenly from the first second and says how much time is left."""
+"""A progress bar that moves evenly from the first second and shows how much time is left."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from rich.text import Text
 
 from oaccdepth.printable import printable
 
-LEAST_STEP = 0.2  # how far the bar may run ahead of the last report, at least
-EXPECTED_SECONDS = 20.0  # how long a task is taken to be until then, if nobody knows better
-START = 0.05  # of the bar, which it may reach before the first report
-CERTAIN = 0.02  # share that must be done before the time left is worth saying
-ALMOST = 0.99  # what the bar may show before the end is reported
-EASING = 1.0  # seconds in which the bar catches up with a report that is ahead of it
+LEAST_STEP = 0.2  # least distance that the bar may run ahead of the last report
+EXPECTED_SECONDS = 20.0  # assumed duration of a task, if no better estimate is known
+START = 0.05  # share that the bar may reach before the first report
+CERTAIN = 0.02  # share that must be done before the time left is shown
+ALMOST = 0.99  # the most that the bar shows before the end is reported
+EASING = 1.0  # seconds that the bar takes to catch up with a report ahead of it
 
 
 class Pace:
@@ -30,15 +30,15 @@ class Pace:
         self, clock: Callable[[], float] = time.monotonic, expected: float = EXPECTED_SECONDS
     ) -> None:
         self._clock = clock
-        self.expected = expected  # seconds that the task takes; counts until the first report
+        self.expected = expected  # seconds that the task should take; used until its speed is known
         self._start = self._at = self._drawn = clock()
-        self._first: float | None = None  # not 0 if an earlier session did a part of the work
+        self._first: float | None = None  # not 0 if an earlier session did part of the work
         self._reported = self._shown = 0.0
         self._step = LEAST_STEP
 
     def report(self, fraction: float) -> None:
         """Remember a report."""
-        if self._first is None:  # how long it took to start says nothing about the rest
+        if self._first is None:  # the time to start says nothing about the rest
             self._first = self._reported = fraction
             self._start = self._at = self._clock()
         elif fraction > self._reported:
@@ -95,7 +95,7 @@ class Bar(Progress):
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self.pace = Pace(clock)
-        self.lines: dict[str, str] = {}  # below the bar, by what they are about
+        self.lines: dict[str, str] = {}  # lines below the bar, by topic
         columns = (
             TextColumn("{task.description:<12}", markup=False),
             BarColumn(bar_width=None),
@@ -112,7 +112,7 @@ class Bar(Progress):
 
     def get_renderables(self) -> Iterable[RenderableType]:
         """Draw; called ten times a second."""
-        for task in self.task_ids:  # none yet, when it is drawn for the first time
+        for task in self.task_ids:  # empty when it is drawn for the first time
             self.update(task, completed=self.pace.fraction)
         yield from super().get_renderables()
         for line in list(self.lines.values()):

@@ -37,12 +37,12 @@ class Entry:
     name: str
     page: Path | None = None
     disparity: FloatArray | None = None  # (h, w) [px]
-    facts: Mapping[str, str] = field(default_factory=dict)  # what is written below, by its title
+    facts: Mapping[str, str] = field(default_factory=dict)  # shown below, by name
     message: str = ""  # why it failed
 
 
 def write_gallery(path: Path, entries: Sequence[Entry], title: str, summary: Sequence[str]) -> None:
-    """Write the index page; it works from disk, beside the pages that it links to."""
+    """Write the index page; it works from disk, next to the pages that it links to."""
     style, script = _text("style.css"), _text("script.js")
     parts = {
         "policy": policy(style, script),
@@ -53,9 +53,7 @@ def write_gallery(path: Path, entries: Sequence[Entry], title: str, summary: Seq
         "script": script,
     }
     page = fill(_text("page.html"), parts)
-    write_bytes(
-        path, page.encode("utf-8", "backslashreplace")
-    )  # names may hold halves of characters
+    write_bytes(path, page.encode("utf-8", "backslashreplace"))  # names may hold invalid Unicode
 
 
 def _text(name: str) -> str:
@@ -79,7 +77,7 @@ def _card(entry: Entry, folder: Path) -> str:
 
 
 def _pictures(entry: Entry, page: Path) -> str:
-    """The views of one row side by side, of which one is shown at a time; and the disparity."""
+    """The views of one row side by side (one is shown at a time), and the disparity."""
     frames = read_frames(page)
     parts = []
     if frames:

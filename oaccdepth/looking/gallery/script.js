@@ -1,4 +1,4 @@
-// Move over a thumbnail to look around in it; without a mouse, what is in sight sways by itself.
+// Hover over a thumbnail to look around; without a mouse, visible thumbnails move by themselves.
 const isStill = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 const hasMouse = window.matchMedia("(hover: hover)").matches;
 const looks = [...document.querySelectorAll(".look")];

@@ -20,7 +20,7 @@ from oaccdepth.writers.pictures import colours_of, difference_colours
 
 logger = logging.getLogger(__name__)
 
-PAGE_BYTES = 11_800_000  # the views are made to fit
+PAGE_BYTES = 11_800_000  # view quality is reduced to fit
 
 
 def write_viewer(
@@ -33,8 +33,8 @@ def write_viewer(
 ) -> None:
     """Write the page.
 
-    Without a light field the page shows what can be shown without views: disparity, confidence, the
-    cloud. `truth`, (h, w) [px], adds an error map; NaN where it is unknown.
+    Without a light field, the page shows only disparity, confidence and the point cloud. `truth`,
+    (h, w) [px], adds an error map; NaN where it is unknown.
     """
     path = Path(path)
     check_file(path, overwrite)
@@ -59,9 +59,7 @@ def write_viewer(
     }
     meta |= _facts(light_field, result)
     text = assemble(meta, payload.blocks, f"{scene} · oaccdepth")
-    write_bytes(
-        path, text.encode("utf-8", "backslashreplace")
-    )  # names may hold halves of characters
+    write_bytes(path, text.encode("utf-8", "backslashreplace"))  # names may hold invalid Unicode
     logger.info("%s: %.1f MB. %s", path, len(text) / 1e6, " ".join(payload.notes))
 
 

@@ -1,7 +1,7 @@
 """Arrays -> the data blocks of a page, compressed without a visible loss. No files.
 
 Disparities are kept exactly (float32). Views and masks become JPEG pictures; confidence and
-evidence are rounded to a few steps. `notes`, which the page shows, says what was done.
+evidence are rounded to a few steps. `notes`, which the page shows, lists what was reduced.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from oaccdepth.writers.pictures import Picture
 
 VIEW_QUALITIES = (92, 88, 84, 80, 75, 70, 60, 50)  # JPEG; the best that fits is taken
 CENTRE_QUALITY = 95
-MIN_VIEWS_BYTES = 3_000_000  # never starve the views, whatever else the page holds
+MIN_VIEWS_BYTES = 3_000_000  # the views get at least this much, whatever else the page holds
 MAX_VIEW_PIXELS = 24_000_000  # of all views together: 96 MB of graphics memory
 MAX_MASKS_BYTES = 1_400_000
 MASK_TRIALS = ((1, 80), (1, 65), (1, 50), (2, 70), (2, 50), (4, 50))  # step [px], JPEG quality
 MAX_EVIDENCE_BYTES = 1_000_000
 EVIDENCE_STEPS = 63
-NOT_A_NUMBER = np.float32(-1e30)  # stands for NaN and infinity: graphics cards do not keep those
+NOT_A_NUMBER = np.float32(-1e30)  # replaces NaN and infinity, which graphics cards may lose
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Payload:
 
     @property
     def size(self) -> int:
-        """Bytes that the blocks take in a page, where they stand in base64."""
+        """Bytes that the blocks take in a page, encoded in base64."""
         return sum(-(-len(block) // 3) * 4 for block in self.blocks.values())
 
 
@@ -143,10 +143,10 @@ def _scale_for(pixels: int, most: int) -> int:
 def _encode_views(
     light_field: LightField, places: list[tuple[int, int]], step: int, budget: int
 ) -> tuple[list[bytes], int]:
-    """Every view as JPEG, of the best quality within the budget, and that quality."""
+    """Every view as JPEG at the best quality that fits the budget, and that quality."""
     pictures = [_smaller(_as_bytes(light_field.views[u, v]), step) for u, v in places]
     for quality in VIEW_QUALITIES:
-        # A few views tell the size of all within a few per cent; whole trials cost seconds.
+        # A few views predict the total size within a few per cent; encoding all takes seconds.
         trial = pictures[:: max(1, len(pictures) // 4)]
         mean = sum(len(encode_jpeg(picture, quality)) for picture in trial) / len(trial)
         if mean * len(pictures) * 1.03 <= budget:
@@ -182,7 +182,7 @@ def encode_jpeg(picture: Picture, quality: int) -> bytes:
 
 
 def pack_floats(values: FloatArray) -> bytes:
-    """(h, w) float32, exactly: differences along the rows, bytes sorted by weight, deflated.
+    """(h, w) float32, lossless: differences along the rows, bytes sorted by weight, deflated.
 
     Neighbours share their sign, exponent and upper bits, so their difference as integers is small
     and the upper bytes are nearly all zero: half the size of deflating the values themselves.

@@ -1,7 +1,7 @@
 """Data blocks and JSON -> the text of one HTML page: style, scripts and data all inside it.
 
-The page may load nothing: its Content-Security-Policy forbids the network, and allows only the
-scripts that were put in here, each by its hash.
+The page loads nothing: its Content-Security-Policy blocks the network and allows only the scripts
+that are inlined here, each by its hash.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any
 from oaccdepth.files.fields import parse_json
 from oaccdepth.files.regular import read_small
 
-MOST_BYTES = 1 << 28  # of a page; we write a twentieth of it
+MOST_BYTES = 1 << 28  # largest page that is read; ours are a twentieth of it
 
-# Every file may use what stands above it; inlined, they become one module.
+# Each file may use those above it; inlined, they become one module.
 SCRIPTS = (
     "elements.js",
     "blocks.js",
@@ -59,7 +59,7 @@ _EXPORT = re.compile(r"^export\s+(?=(?:async\s+)?(?:const|let|function|class)\b)
 
 
 def assemble(meta: dict[str, Any], blocks: dict[str, bytes], title: str) -> str:
-    """The whole page. `title` and every text in `meta` are shown as text, whatever they hold."""
+    """The whole page. `title` and every text in `meta` are shown as plain text, never as HTML."""
     style, script = _text("style.css"), _script()
     parts = {
         "policy": policy(style, script),
@@ -88,7 +88,7 @@ def policy(style: str, script: str) -> str:
 
 def fill(template: str, parts: dict[str, str]) -> str:
     """A template with its {{placeholders}} filled in."""
-    # One pass over the template: what is put in is never searched for placeholders.
+    # One pass over the template: inserted text is never searched for placeholders.
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
 
 
@@ -131,15 +131,15 @@ def _text(name: str) -> str:
 
 @cache
 def _script() -> str:
-    """All our scripts as one module: the imports between them fall away, and so does `export`."""
+    """All our scripts as one module, without `import` and `export`."""
     return _closed("\n".join(script_of(name) for name in SCRIPTS))
 
 
 def script_of(name: str) -> str:
-    """One of our scripts, to be put after those that it uses."""
+    """One of our scripts, ready to follow the scripts that it uses."""
     return _EXPORT.sub("", _IMPORT.sub("", _text(f"js/{name}")))
 
 
 def _closed(script: str) -> str:
-    """A script in which nothing looks like the end of its element."""
+    """The script, with `</script` escaped so that it cannot end its element."""
     return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")

@@ -1,4 +1,4 @@
-// What the user can do: every action changes the state, nothing is drawn here.
+// What the user can do: every action changes the state; nothing is drawn here.
 import { clamp, download, find, prefersStillness } from "./elements.js";
 import { zoomAt } from "./frame.js";
 import { LOOP_SECONDS } from "./motion.js";
@@ -13,7 +13,7 @@ export class Actions {
   constructor(scene, state, layers, stage, motion, address) {
     Object.assign(this, { scene, state, layers, stage, motion, address });
     const { left, right, layout, split } = state.values;
-    this.front = { left, right, layout, split }; // what lies behind the cover
+    this.front = { left, right, layout, split }; // what the cover hides
   }
 
   // Tools and layouts ----------------------------------------------------------------------------
@@ -31,7 +31,7 @@ export class Actions {
     if (tool !== "move") this.moveCamera({ x: 0, y: 0 }, true);
   }
 
-  /** The first time: on the subject. */
+  /** The first time, focus on the subject. */
   showFocus() {
     this.showPhoto("refocused");
     const { subject } = this.state.values;
@@ -56,7 +56,7 @@ export class Actions {
     this.state.set({ left: this.state.get("right"), right: this.state.get("left") });
   }
 
-  /** The living cover: the picture alone, moving. Still, if the user prefers that. */
+  /** The cover: only the picture, moving; or still, if the user prefers reduced motion. */
   showCover() {
     this.state.set({ isCover: true, layout: "single", tool: "move", left: "view" });
     if (!prefersStillness.matches) this.motion.start("cover");
@@ -70,8 +70,8 @@ export class Actions {
   }
 
   /**
-   * Show the photo, plain or refocused: where the other of the two is shown; else, if it must be, on
-   * the left.
+   * Show the photo, plain or refocused: in the pane that shows the other of the two, or else, if
+   * required, on the left.
    */
   showPhoto(wanted, isMust = true) {
     if (!this.layers.some(({ id }) => id === wanted)) return;
@@ -95,7 +95,7 @@ export class Actions {
       this.moveCamera({ x: 0, y: 0 }, true);
   }
 
-  /** A place of the stage's picture as a pixel of the centre view. */
+  /** A position in the picture on the stage -> a pixel of the centre view. */
   toPixel({ x, y, pane }) {
     const { camera } = this.state.values;
     const centre = isFixed(pane.layer) ? { x, y } : toCentre(this.scene, { x, y }, camera);
@@ -113,7 +113,7 @@ export class Actions {
     this.state.set({ pixel: { x, y } });
   }
 
-  /** A square of the pixel card: go to the view, or show its whole mask. */
+  /** A click on a square of the pixel card: go to that view, or show its whole mask. */
   chooseCell(grid, place) {
     if (this.state.get("tool") === "cloud") this.chooseTool("inspect");
     if (grid === "patch") {
@@ -157,7 +157,7 @@ export class Actions {
     this.motion.animate("focus", 320, (part) => this.state.set({ focus: from + (focus - from) * part }));
   }
 
-  /** Let what is in front of the focus vanish, or come back. */
+  /** Hide what is in front of the focus, or show it again. */
   seeThrough(isOn = !this.state.get("isSeeThrough")) {
     if (!this.scene.meta.views) return;
     if (this.state.get("tool") !== "focus") this.chooseTool("focus");
@@ -181,7 +181,7 @@ export class Actions {
     if (this.state.get("notice")) this.state.set({ notice: "" });
   }
 
-  /** Copy a link to what is shown; the address bar has it too. */
+  /** Copy a link to what is shown; it is in the address bar, too. */
   async link() {
     history.replaceState(null, "", this.address.write(this.state.values));
     this.state.set({ notice: "The link is in the address bar." });
@@ -189,16 +189,16 @@ export class Actions {
       await navigator.clipboard.writeText(location.href);
       this.state.set({ notice: "Link copied." });
     } catch {
-      // Not allowed here: the address bar has it.
+      // Copying is not allowed here, but the link is in the address bar.
     }
   }
 
-  /** Follow a link: whatever it does not say stays. */
+  /** Follow a link: whatever it does not mention stays as it is. */
   follow(hash) {
     const changes = this.address.read(hash, this.state.values);
     if (!changes) return false;
     this.chooseTool(changes.tool ?? this.state.get("tool"));
-    this.motion.cancel("camera"); // the tool may send it back to the centre
+    this.motion.cancel("camera"); // the tool may move it back to the centre
     this.stopMotion();
     const isLayoutChosen = this.state.get("isLayoutChosen") || "layout" in changes;
     const subject = "pixel" in changes || "focus" in changes ? null : this.state.get("subject");
@@ -206,7 +206,7 @@ export class Actions {
     return true;
   }
 
-  /** Film one round of the motion that belongs to the tool. */
+  /** Record one round of the tool's motion. */
   async record() {
     if (this.state.get("isRecording")) return;
     const wasMoving = this.state.get("motion");
@@ -232,7 +232,7 @@ export class Actions {
   }
 
   save() {
-    this.stage.draw(); // what was drawn is only there until the next frame
+    this.stage.draw(); // a drawing can be read only until the next frame
     find("picture").toBlob((blob) => download(blob, this.fileName("png")));
   }
 
@@ -250,7 +250,7 @@ export class Actions {
     this.state.set({ orbit: this.stage.cloud.turned(orbit, right, up, cloud.isFree) });
   }
 
-  /** Let go: what was turned too far turns back. */
+  /** On release, turn back a cloud that was turned too far. */
   release() {
     const { orbit: from, cloud } = this.state.values;
     const to = this.stage.cloud.limited(from, cloud.isFree);

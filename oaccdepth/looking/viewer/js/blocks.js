@@ -1,6 +1,6 @@
 // Data blocks of the page (base64 in script elements) -> bytes, numbers and pictures.
 
-/** The bytes of a block, or null if the page has none of that name. Frees the block's text. */
+/** The bytes of a block, or null if the page has no block of that name. Frees the block's text. */
 export function takeBytes(name) {
   const element = document.getElementById(`data-${name}`);
   if (!element) return null;
@@ -21,7 +21,7 @@ export async function takeInflated(name) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** A block of float32 values, packed by `pack_floats` in pack.py: exact. */
+/** A block of float32 values, packed without loss by `pack_floats` in pack.py. */
 export async function takeFloats(name, width, height) {
   const planes = await takeInflated(name);
   if (!planes) return null;
@@ -39,7 +39,7 @@ export async function takeFloats(name, width, height) {
   return new Float32Array(bits.buffer);
 }
 
-/** A JPEG block as an ImageBitmap, with its values untouched by colour management; or null. */
+/** A JPEG block as an ImageBitmap, without colour management; or null. */
 export async function takePicture(name) {
   const bytes = takeBytes(name);
   if (!bytes) return null;

@@ -1,20 +1,20 @@
-// A film of the picture while it moves: WebM, or what the browser can make.
+// Records a video of the moving picture: WebM, or another format that the browser supports.
 
-// VP8 before VP9: it keeps up on slow machines too.
+// VP8 before VP9, because it keeps up on slow machines, too.
 const FILM_KINDS = [["video/webm;codecs=vp8", "webm"], ["video/webm", "webm"], ["video/mp4", "mp4"]];
 const BITS_PER_SECOND = 8_000_000;
 const LARGEST_SIDE = 1080; // px
 const FEWEST = 20; // pictures
-const FEWEST_PARTS = 3; // of the film, encoded
+const FEWEST_PARTS = 3; // encoded chunks of the video
 const PART_MS = 200;
 
-/** Films parts of a canvas: call `take` after every drawing, then `finish`. */
+/** Records parts of a canvas: call `take` after every drawing, then `finish`. */
 export class Clip {
   constructor(canvas, crop) {
     const kind = FILM_KINDS.find(([type]) => globalThis.MediaRecorder?.isTypeSupported(type));
     if (!kind) throw new Error("This browser cannot record video.");
     const scale = Math.min(1, LARGEST_SIDE / Math.max(crop.width, crop.height));
-    const even = (side) => 2 * Math.max(1, Math.round((side * scale) / 2)); // video codecs want it
+    const even = (side) => 2 * Math.max(1, Math.round((side * scale) / 2)); // video codecs need it
     this.film = document.createElement("canvas");
     Object.assign(this.film, { width: even(crop.width), height: even(crop.height) });
     Object.assign(this, { canvas, crop, ending: kind[1], parts: [], taken: 0 });
@@ -32,7 +32,7 @@ export class Clip {
     this.context.drawImage(this.canvas, x, y, width, height, 0, 0, this.film.width, this.film.height);
   }
 
-  /** Wait for a time, and on slow machines for some pictures, but not for ever. */
+  /** Wait for some seconds, and on slow machines for enough pictures, but not for ever. */
   async roll(duration) {
     const began = performance.now();
     const pause = () => new Promise((done) => setTimeout(done, 50));
@@ -43,7 +43,7 @@ export class Clip {
     }
   }
 
-  /** The film, as a blob. */
+  /** The video as a blob. */
   finish() {
     return new Promise((done, fail) => {
       this.recorder.addEventListener("stop", () => {

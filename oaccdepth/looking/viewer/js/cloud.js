@@ -1,11 +1,11 @@
-// The point cloud: made when it is first looked at, then drawn from wherever the orbit says.
+// The point cloud: made when it is first shown, then drawn from the position of the orbit.
 import { clamp } from "./elements.js";
 import { Points } from "./gl.js";
 import { makePoints } from "./points.js";
 import { makeSpace } from "./space.js";
 
 const [NEAR, FAR] = [0.02, 100];
-const MOST_PARALLAX = 0.05; // of the larger side, between near and far: how far one can turn
+const MOST_PARALLAX = 0.05; // of the larger side, between near and far; limits how far one can turn
 const MOST_TURN = 0.5; // rad
 
 export class Cloud {
@@ -13,7 +13,7 @@ export class Cloud {
     Object.assign(this, { renderer, scene, space: makeSpace(scene) });
     const { grid } = scene;
     const reach = Math.max(grid.middle.u, grid.middle.v);
-    const captured = Math.atan(this.space.step * reach); // rad: the views that were taken
+    const captured = Math.atan(this.space.step * reach); // rad: angle of the captured views
     const [low, high] = scene.extent.usual;
     const shift = MOST_PARALLAX * Math.max(scene.width, scene.height); // px
     const angle = Math.atan((this.space.step * shift) / (high - low));
@@ -30,14 +30,14 @@ export class Cloud {
     this.points = new Points(renderer.gl, attributes, opaque);
   }
 
-  /** An orbit without its overshoot: within the limit, unless it is free. */
+  /** An orbit without its overshoot: within the limit, unless the orbit is free. */
   limited(orbit, isFree) {
     if (isFree) return orbit;
     const { right, up } = orbit;
     return { ...orbit, right: clamp(right, -this.limit, this.limit), up: clamp(up, -this.limit, this.limit) };
   }
 
-  /** Turn by angles [rad]. Beyond the limit it becomes heavier; letting go turns it back. */
+  /** Turn by angles [rad]. Beyond the limit it resists, and turns back when released. */
   turned(orbit, right, up, isFree) {
     const most = isFree ? Infinity : this.limit;
     const turn = (angle, by) => {
@@ -57,13 +57,13 @@ export class Cloud {
     return { eye: back.map((value, i) => target[i] + value * distance), side, top, back };
   }
 
-  /** Half the height that the stage shows at distance 1: the whole picture fits. */
+  /** Half the height that the stage shows at distance 1, so that the whole picture fits. */
   halfHeight(size) {
     const { width, height } = this.scene;
     return (this.space.pitch / 2) * Math.max(height, (width * size.height) / size.width);
   }
 
-  /** World to clip space, column by column. */
+  /** Matrix from world to clip space, in column order. */
   matrix(orbit, size) {
     const { eye, side, top, back } = this.stand(orbit);
     const tall = 1 / this.halfHeight(size);
@@ -93,7 +93,7 @@ export class Cloud {
     this.renderer.drawPoints(this.points, values, look);
   }
 
-  /** Where a place of the cloud (px right, px up, disparity) is seen: [x, y, distance] in css px. */
+  /** Where a point of the cloud (px right, px up, disparity) appears: [x, y, distance], css px. */
   project(place, matrix, size, stretch) {
     const { pitch, slope, median } = this.space;
     const plain = 1 / (1 + slope * (place[2] - median));
@@ -104,7 +104,7 @@ export class Cloud {
     return [(1 + at(0) / w) * 0.5 * size.width, (1 - at(1) / w) * 0.5 * size.height, w];
   }
 
-  /** The pixel of the nearest point under a place of the stage, or null. */
+  /** The pixel of the nearest point at a position on the stage, or null. */
   pick(point, look, size) {
     const matrix = this.matrix(look.orbit, size);
     const { places, paints, pixels } = this.data;

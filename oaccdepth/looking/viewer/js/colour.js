@@ -1,4 +1,4 @@
-// The colour card: colour map, range, and the histogram whose handles set it.
+// The colour card: colour map, range, and a histogram with handles to set the range.
 import { sized } from "./elements.js";
 import { NOT_KNOWN, signed } from "./scene.js";
 
@@ -44,7 +44,7 @@ export class Histogram {
     return this.span[0] + part * (this.span[1] - this.span[0]);
   }
 
-  /** Take the nearer end of the range, or the whole of it between the two. */
+  /** Grab the nearer end of the range, or the whole range between the two. */
   start(event) {
     const [low, high] = this.state.get("range").map((value) => this.toX(value));
     const x = event.offsetX;

@@ -1,4 +1,4 @@
-// The bars and cards: every control sets the state, and follows it.
+// The bars and cards: every control sets the state and follows it.
 import { Histogram, describeRange } from "./colour.js";
 import { find, make, sized, themeColour } from "./elements.js";
 import { signed } from "./scene.js";
@@ -125,7 +125,7 @@ export class Controls {
     if (!this.scene.centre) find("cloud-colour").querySelector("[value=view]").remove();
   }
 
-  /** Follow the state; `changed` names what is new. */
+  /** Follow the state; `changed` names the values that are new. */
   sync(changed) {
     const { values } = this.state;
     const has = (...names) => names.some((name) => changed.has(name));
@@ -165,7 +165,7 @@ export class Controls {
     this.sortCards(tool);
   }
 
-  /** The card of the tool comes first; in 3D the cards of the pictures are away. */
+  /** The tool's card comes first; in 3D, the cards about pictures are hidden. */
   sortCards(tool) {
     const { views } = this.scene.meta;
     const isCloud = tool === "cloud";
@@ -177,7 +177,7 @@ export class Controls {
     if (now.join() !== order.join()) find("cards").append(...order.map(find));
   }
 
-  /** The ends of the colours of errors and changes, while there are any. */
+  /** The colour range of errors and changes, while one is shown. */
   syncErrorField({ left, right, layout, tool }) {
     const shown = layout === "single" ? [left] : [left, right];
     const isShown = shown.some((id) => id === "error" || id === "change");
@@ -226,7 +226,7 @@ export class Controls {
     find("cloud-text").textContent = this.scene.meta.camera ? "to scale" : "depth not to scale";
   }
 
-  /** The grid of cameras, a dot for every view that has come in, and where the camera is. */
+  /** The grid of cameras: a dot for every loaded view, and the position of the camera. */
   drawPad(camera) {
     const { scene } = this;
     if (!scene.meta.views) return;

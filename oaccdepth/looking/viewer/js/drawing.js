@@ -1,4 +1,4 @@
-// Draws when something changed: the stage, the cards and the line below, once per frame.
+// Draws after a change: the stage, the cards and the line below, once per frame.
 import { find, hasTouch } from "./elements.js";
 import { factsAt } from "./inspector.js";
 import { writeReadout } from "./readout.js";
@@ -15,7 +15,8 @@ const TOUCH_HINTS = {
   focus: "Tap to focus.",
   cloud: "Drag to orbit, pinch to zoom, tap a point to inspect it.",
 };
-const MARKS_ONLY = new Set(["hover", "pixel", "details", "notice", "isPointChosen"]); // these leave the pictures alone
+// Changes after which only the marks are redrawn, not the pictures.
+const MARKS_ONLY = new Set(["hover", "pixel", "details", "notice", "isPointChosen"]);
 
 export class Drawing {
   constructor(scene, state, stage, controls, inspector) {
@@ -25,7 +26,7 @@ export class Drawing {
     new ResizeObserver(() => this.resize()).observe(find("viewport"));
   }
 
-  /** Something changed: draw at the next frame, once. */
+  /** Something changed: draw once, at the next frame. */
   refresh(changed) {
     if (!this.stale.size) requestAnimationFrame(() => this.stale.size && this.draw());
     for (const name of changed) this.stale.add(name);
@@ -35,7 +36,7 @@ export class Drawing {
     this.refresh(new Set([...Object.keys(this.state.values), "size"]));
   }
 
-  /** The stage has another size: nothing to do the first time, when it only says what it is. */
+  /** The stage was resized. The first call only reports the size, so there is nothing to do. */
   resize() {
     const { width, height } = this.stage.size();
     const size = `${width} ${height}`;

@@ -2,7 +2,7 @@
 
 export const find = (id) => document.getElementById(id);
 
-/** A new element. Strings among the children become text, whatever they hold. */
+/** A new element. Strings among the children become plain text, never HTML. */
 export function make(tag, properties = {}, ...children) {
   const element = Object.assign(document.createElement(tag), properties);
   element.append(...children);
@@ -20,7 +20,7 @@ export function download(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-/** A canvas made as fine as the screen, cleared, with css px as its unit. */
+/** Clear a canvas and give it the screen's resolution, with css px as its unit. */
 export function sized(canvas) {
   const ratio = Math.min(window.devicePixelRatio || 1, 3);
   const [width, height] = [canvas.clientWidth, canvas.clientHeight];

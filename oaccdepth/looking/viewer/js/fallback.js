@@ -1,4 +1,4 @@
-// Without WebGL 2: say so, and show what needs none as a still page.
+// Without WebGL 2: say so, and show still pictures, which do not need it.
 import { cssRamp, describeRange } from "./colour.js";
 import { find, make } from "./elements.js";
 import { NOT_KNOWN } from "./scene.js";
@@ -31,7 +31,7 @@ export function showWithoutGraphics(scene, reason) {
   add("Confidence", (context) => paintValues(context, scene, confidence, sure, map), map, ["0", "1"]);
 }
 
-/** Values as colours; `share` says where in the map, null where nothing is known. */
+/** Values as colours; `share` is the position in the colour map, null where unknown. */
 function paintValues(context, { width, height, colours }, values, share, map) {
   const picture = context.createImageData(width, height);
   values.forEach((value, i) => {

@@ -1,4 +1,4 @@
-// Where the pictures lie on the stage: panes, zoom and pan. Arithmetic only.
+// Where the pictures are on the stage: panes, zoom and pan. Arithmetic only.
 
 const GAP = 6; // css px between two panes
 const LARGEST_SCALE = 48; // css px per picture px
@@ -15,7 +15,7 @@ function paneRects(layout, width, height, picture) {
     : [{ ...whole, bottom: y }, { ...whole, top: y + GAP }];
 }
 
-/** Scale at which the whole picture fits a rectangle. */
+/** Scale at which the whole picture fits into a rectangle. */
 function fitScale(rect, picture) {
   return Math.min(
     (rect.right - rect.left) / picture.width,
@@ -39,8 +39,8 @@ export function limitZoom(zoom, rect, picture) {
 }
 
 /**
- * The panes to draw: { layer, rect, clip, scale, x, y } in css px of the stage. `clip` is what the
- * pane may paint: with a wipe, both panes share one rectangle and are clipped at the handle.
+ * The panes to draw: { layer, rect, clip, scale, x, y } in css px of the stage. `clip` is the part
+ * that the pane may paint: in a wipe, both panes share one rectangle and are clipped at the handle.
  */
 export function arrange(state, layers, size, picture) {
   const rects = paneRects(state.layout, size.width, size.height, picture);
@@ -63,7 +63,7 @@ export function arrange(state, layers, size, picture) {
   });
 }
 
-/** Part of the stage that the picture of a pane covers. */
+/** The part of the stage that a pane's picture covers. */
 export function covered({ x, y, scale, rect }, picture) {
   return {
     left: Math.max(rect.left, x),
@@ -73,7 +73,7 @@ export function covered({ x, y, scale, rect }, picture) {
   };
 }
 
-/** Picture position under a point of the stage, and its pane; null outside of every picture. */
+/** Picture position at a point of the stage, and its pane; null outside every picture. */
 export function pick(panes, point, picture) {
   for (const pane of panes) {
     const { clip } = pane;
@@ -86,7 +86,7 @@ export function pick(panes, point, picture) {
   return null;
 }
 
-/** Zoom by a factor, keeping what is under the point where it is. */
+/** Zoom by a factor; the picture stays in place under the given point. */
 export function zoomAt(state, panes, point, factor, picture) {
   const pane =
     panes.find(({ rect }) => point.x >= rect.left && point.x < rect.right && point.y >= rect.top) ??
@@ -104,6 +104,6 @@ export function zoomAt(state, panes, point, factor, picture) {
 export function panBy(state, panes, dx, dy, picture) {
   const { rect } = panes[0];
   const zoom = limitZoom(state.zoom, rect, picture);
-  const scale = fitScale(rect, picture) * zoom.factor; // the pane's own may be of an earlier frame
+  const scale = fitScale(rect, picture) * zoom.factor; // the pane's own may be outdated
   return limitZoom({ ...zoom, x: zoom.x - dx / scale, y: zoom.y - dy / scale }, rect, picture);
 }

@@ -1,8 +1,8 @@
-// A thin layer over WebGL2: programs, textures, pictures drawn into textures.
+// A thin layer over WebGL 2: programs, textures, drawing into textures.
 
 export class GraphicsError extends Error {}
 
-/** A program that covers its target with one fragment shader; `set` gives it its uniforms. */
+/** A program that covers its target with one fragment shader; `set` sets its uniforms. */
 export class Program {
   constructor(gl, vertex, fragment) {
     this.gl = gl;
@@ -20,7 +20,7 @@ export class Program {
     this.uniforms = null;
   }
 
-  /** Looked up at the first use: until then the driver may compile on another thread. */
+  /** Looked up at first use: until then, the driver can compile on another thread. */
   find() {
     const { gl, program } = this;
     if (!gl.getProgramParameter(program, gl.LINK_STATUS)) {
@@ -35,7 +35,7 @@ export class Program {
     }
   }
 
-  /** Draw: everything that the target covers, or `points`. A texture takes the next free unit. */
+  /** Draw over the whole target, or draw `points`. A texture takes the next free unit. */
   draw(values, points = null) {
     const { gl } = this;
     gl.useProgram(this.program);
@@ -58,7 +58,7 @@ export class Program {
 
 /**
  * Points with attributes, given as { array, size, isNormalised } in the order of their locations. The
- * first `opaque` ones hide what is behind them, the others let it shine through.
+ * first `opaque` ones hide what is behind them; the others are translucent.
  */
 export class Points {
   constructor(gl, attributes, opaque) {
@@ -124,7 +124,7 @@ export class Texture {
     return this;
   }
 
-  /** The texels of one layer, RGBA; slow, for it waits for the graphics card. */
+  /** The texels of one layer, RGBA; slow, because it waits for the graphics card. */
   read(layer) {
     const { gl, width, height } = this;
     const buffer = gl.createFramebuffer();
@@ -157,7 +157,7 @@ export class Target {
     gl.bindFramebuffer(gl.FRAMEBUFFER, null);
   }
 
-  /** Draw with a program into `width` x `height` texels, from the row `base` on. */
+  /** Draw with a program into `width` x `height` texels, starting at row `base`. */
   draw(program, values, width, height, base = 0) {
     const { gl } = this;
     gl.bindFramebuffer(gl.FRAMEBUFFER, this.buffer);

@@ -1,16 +1,16 @@
-// What the centre view does not see: painted by the outer views, which do; and behind it, continued.
+// Surfaces hidden from the centre view: taken from outer views that see them, or extrapolated.
 // Loops over all pixels: plain numbers in typed arrays, no objects.
 import { NOT_KNOWN } from "./scene.js";
 import { edgeStep, march } from "./space.js";
 
-const DISPUTE = 90; // difference in colour (sum of RGB) from which on two views see different things
-const GRAIN = 4; // px around a pixel that its texture is compared with
+const DISPUTE = 90; // colour difference (sum of RGB) from which on two views see different things
+const GRAIN = 4; // px: radius of the mean that is subtracted to get the texture
 const SKIN = { passes: 60, gain: 1.7 }; // successive over-relaxation
 
 /**
- * Two layers behind the centre view's (`scene.solid`, `photo`): surfaces that it does not see, painted
- * by the outer views, which do; and behind all of these, what lies farthest beside them, continued
- * by up to `reach` pixels.
+ * Two layers behind that of the centre view (`scene.solid`, `photo`): hidden surfaces with the
+ * colours of outer views that see them; and, behind all of these, the farthest surfaces next to
+ * them, extrapolated by up to `reach` pixels.
  */
 export function makeHidden(scene, photo, readView, reach) {
   const area = scene.width * scene.height;
@@ -33,7 +33,7 @@ const emptyLayer = (area) => ({
   isDisputed: new Uint8Array(area), // two views disagree about the colour
 });
 
-/** Corners and middles of the edges of the grid, as far as there are views. */
+/** Corners and edge centres of the grid, where there are views. */
 function outerViews({ grid, meta }) {
   const { rows, columns, middle } = grid;
   const has = new Set((meta.views?.places ?? []).map(([u, v]) => u * columns + v));
@@ -41,7 +41,7 @@ function outerViews({ grid, meta }) {
   return wanted.filter(([u, v]) => has.has(u * columns + v) && (u !== middle.u || v !== middle.v));
 }
 
-/** What one view sees and the centre view does not: into the layer, at its place in the centre view. */
+/** Add to the layer what one view sees and the centre view does not, at centre-view positions. */
 function collectHidden(scene, layer, [u, v], view) {
   const { width, height, solid, extent } = scene;
   const [right, down] = [v - scene.grid.middle.v, u - scene.grid.middle.u];
@@ -56,7 +56,7 @@ function collectHidden(scene, layer, [u, v], view) {
       const row = Math.floor(y + 0.5 + d * down);
       if (column < 0 || row < 0 || column >= width || row >= height) continue;
       const at = row * width + column;
-      if (solid[at] < d + edge) continue; // too close to an edge to say
+      if (solid[at] < d + edge) continue; // too close to an edge to tell
       const vx = Math.min(Math.floor(((x + 0.5) * view.width) / width), view.width - 1);
       const vy = Math.min(Math.floor(((y + 0.5) * view.height) / height), view.height - 1);
       const from = vy * view.width + vx;
@@ -72,7 +72,7 @@ function unlike(a, i, b, j) {
   return sum;
 }
 
-/** The disparity that a view sees at each of its pixels, and whether the centre view sees that too. */
+/** The disparity at each pixel of a view, and whether the centre view sees that point, too. */
 function seenFrom(scene, right, down) {
   const { width, height } = scene;
   const disparity = new Float32Array(width * height);
@@ -85,14 +85,14 @@ function seenFrom(scene, right, down) {
   return { disparity, isHidden };
 }
 
-/** Whether something nearer lies beside a pixel: then its colour may be mixed. */
+/** Whether something nearer is next to a pixel: then its colour may be mixed. */
 function isAtRim(disparity, i, width, edge) {
   for (let row = i - width; row <= i + width; row += width)
     for (let j = row - 1; j <= row + 1; j++) if (disparity[j] > disparity[i] + edge) return true;
   return false;
 }
 
-/** Leave out points that stand alone or are disputed: they come from edges where the estimate wavers. */
+/** Remove isolated or disputed points: they come from edges where the estimate is unreliable. */
 function dropSpecks({ width, height, extent }, layer, visible) {
   const edge = edgeStep(extent);
   const known = layer.disparity.slice();
@@ -100,7 +100,7 @@ function dropSpecks({ width, height, extent }, layer, visible) {
     for (let i = y * width + 1; i < (y + 1) * width - 1; i++) {
       const own = known[i];
       if (own <= NOT_KNOWN) continue;
-      let friends = -1; // it is its own neighbour below
+      let friends = -1; // the loop below counts the point itself
       for (let row = i - width; row <= i + width; row += width)
         for (let j = row - 1; j <= row + 1; j++)
           friends += Math.min(Math.abs(known[j] - own), Math.abs(visible.disparity[j] - own)) < edge;
@@ -114,9 +114,9 @@ function paintLayer(layer, at, d, source, from) {
 }
 
 /**
- * Continue the farthest surfaces by `reach` pixels into the first of the layers, behind all others:
- * what is farther takes the place of what came first. The layers are ordered from far to near; the
- * last one is what the centre view sees.
+ * Extrapolate the farthest surfaces by `reach` pixels into the first layer, behind all others: a
+ * farther surface replaces an earlier one. The layers are ordered from far to near; the last one is
+ * what the centre view sees.
  */
 function continueHidden(scene, layers, reach) {
   const { width, height } = scene;
@@ -141,13 +141,13 @@ function continueHidden(scene, layers, reach) {
   }
 }
 
-/** The first layer that has something at a pixel; null if none has. */
+/** The first layer with a surface at a pixel; null if there is none. */
 function farthestLayer(layers, i) {
   for (const layer of layers) if (layer.disparity[i] > NOT_KNOWN) return layer;
   return null;
 }
 
-/** The neighbour with the farthest surface behind all that is known at a pixel; -1: there is none. */
+/** The neighbour with the farthest surface behind all known ones at a pixel; -1 if none. */
 function farthestBeside({ width, extent }, layers, i) {
   const own = farthestLayer(layers, i);
   if (!own) return -1;
@@ -156,7 +156,7 @@ function farthestBeside({ width, extent }, layers, i) {
   let [best, farthest] = [-1, own.disparity[i] - edge];
   for (let side = 0; side < 4; side++) {
     const j = i + (side === 0 ? -1 : side === 1 ? 1 : side === 2 ? -width : width);
-    // What is hidden behind one thing ends at its edge, but not at a single wrong pixel.
+    // A hidden surface ends at the edge of what hides it, but not at a single wrong pixel.
     if (front[j] > edge + Math.max(front[i], front[2 * i - j], front[3 * i - 2 * j])) continue;
     const d = farthestLayer(layers, j)?.disparity[j] ?? Infinity;
     if (d < farthest) [best, farthest] = [j, d];
@@ -165,8 +165,8 @@ function farthestBeside({ width, extent }, layers, i) {
 }
 
 /**
- * Stretch what was continued like a skin between the surfaces around it, in depth and colour, so
- * that no cracks and streaks are left where two of them meet behind something.
+ * Stretch the extrapolated surface like a membrane between its surroundings, in depth and colour,
+ * so that there are no cracks or streaks where two surfaces meet behind something.
  */
 function smoothContinued(scene, layers) {
   const [continued, ...seen] = layers;
@@ -187,7 +187,7 @@ function smoothContinued(scene, layers) {
   addGrain(scene, continued, places, values);
 }
 
-/** Four pixels for every place, -1 for none: those beside it, as far as they lie behind what hides it. */
+/** Four neighbours for every place, -1 for none: those that are behind what hides it. */
 function findSources({ width, extent }, continued, seen, places) {
   const edge = edgeStep(extent);
   const isContinued = (i) => continued.disparity[i] > NOT_KNOWN;
@@ -208,7 +208,7 @@ function findSources({ width, extent }, continued, seen, places) {
   return sources;
 }
 
-/** One round: every place towards the mean of its sources, but never before what hides it. */
+/** One round: move each place towards the mean of its sources, but not in front of its occluder. */
 function relax(places, sources, fronts, values) {
   for (let n = 0; n < places.length; n++) {
     const at = 4 * places[n];
@@ -227,8 +227,8 @@ function relax(places, sources, fronts, values) {
 }
 
 /**
- * Give what was continued the texture of its surface: that of the place as far outside of the edge as
- * the pixel lies inside of it. `values`: the disparity and colour of the farthest layer.
+ * Give the extrapolated surface its texture, mirrored at the edge: from as far outside as the pixel
+ * is inside. `values`: the disparity and colour of the farthest layer.
  */
 function addGrain({ width, height, extent }, continued, places, values) {
   const edge = edgeStep(extent);
@@ -245,7 +245,7 @@ function addGrain({ width, height, extent }, continued, places, values) {
   }
 }
 
-/** Pixel `i`, mirrored at the closest edge around it, or as far as the surface reaches there; or -1. */
+/** Pixel `i` mirrored at the closest edge, or as far from it as the surface reaches; or -1. */
 function mirror(i, width, height, isSeen, isFit) {
   const [x, y] = [i % width, Math.floor(i / width)];
   const steps = [-1, 1, -width, width];
@@ -264,7 +264,7 @@ function mirror(i, width, height, isSeen, isFit) {
   return -1;
 }
 
-/** Mean colours of the pixels around one that `belong` to it. */
+/** Mean colour of the pixels around one that `belong` to it. */
 function meanAround(values, i, width, belongs) {
   const means = [0, 0, 0];
   let count = 0;

@@ -43,7 +43,7 @@ export class Inspector {
     };
   }
 
-  /** Show a pixel; its views only when all of them have come in. */
+  /** Show a pixel; its views only when all of them are loaded. */
   show(x, y, isComplete) {
     const facts = factsAt(this.scene, x, y);
     this.writeFacts(facts);
@@ -192,7 +192,7 @@ export class Inspector {
     context.fill();
   }
 
-  /** Evidence over disparity: an area, the estimate as a line, the ground truth dashed. */
+  /** Evidence over disparity as an area, the estimate as a line, the ground truth dashed. */
   drawEvidence(facts) {
     const curve = evidenceAt(this.scene, facts.x, facts.y);
     if (!curve) return;

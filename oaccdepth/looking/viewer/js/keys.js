@@ -1,7 +1,7 @@
-// The keyboard. The same table makes the page of help behind "?".
+// The keyboard. The help page behind "?" is made from the same table.
 import { definitions, make } from "./elements.js";
 
-/** [keys as shown, what they do, the keys, what to call]; a row without a call is only shown. */
+/** [keys as shown, description, keys, function]; a row without a function is only shown. */
 export function keyTable(actions, pairs) {
   const layout = (name) => () => actions.chooseLayout(name);
   const tool = (name) => () => actions.chooseTool(name);
@@ -55,7 +55,7 @@ export function listenToKeys(table, actions) {
   });
 }
 
-/** Fill the page of help. */
+/** Fill the help page. */
 export function writeKeys(table, list) {
   const shown = (key) => (key === "and" ? make("span", {}, "+") : make("kbd", {}, key));
   list.replaceChildren(

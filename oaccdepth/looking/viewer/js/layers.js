@@ -1,11 +1,11 @@
-// What can be shown in a pane: the layers that this scene has.
+// The layers of this scene, which can be shown in a pane.
 
 const MASK_MAP = "gray";
 const CONFIDENCE_MAP = "cividis";
 
 /**
  * All layers, in the order of the menus: { id, name, kind, value, other, map(look), range(look),
- * scale }. `scale`: the unit of its colours and the words for their ends; without it, no legend.
+ * scale }. `scale`: the unit and end labels of the legend; without it, there is no legend.
  */
 export function findLayers(scene) {
   const { meta } = scene;
@@ -49,7 +49,7 @@ export function findLayers(scene) {
   return layers;
 }
 
-/** Pairs worth comparing, each behind a digit key. */
+/** Pairs worth comparing, each with a digit key. */
 export function findPairs(layers) {
   const has = (id) => layers.some((layer) => layer.id === id);
   const last = layers.filter(({ id }) => id.startsWith("pass-")).at(-1)?.id;

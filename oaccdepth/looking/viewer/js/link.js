@@ -1,11 +1,11 @@
-// The state in the address: what a link to this page keeps.
+// The state in the address: what a link to this page stores.
 import { LAYOUTS, TOOLS } from "./state.js";
 
-const ALWAYS = new Set(["tool", "layout", "left", "right"]); // a tool brings others along
+const ALWAYS = new Set(["tool", "layout", "left", "right"]); // choosing a tool changes the others
 const round = (value) => String(Number(value.toFixed(4)));
 const numbers = (value, names) => names.map((name) => round(value[name])).join(",");
 
-/** Name in the link -> [write(values), read(text, values) or null if it makes no sense]. */
+/** Name in the link -> [write(values), read(text, values)]; `read` gives null if invalid. */
 function makeFields(scene, layers) {
   const oneOf = (name, allowed) => [
     (values) => values[name],
@@ -71,14 +71,14 @@ export class Link {
     return Object.fromEntries(Object.entries(this.fields).map(([name, [write]]) => [name, write(values)]));
   }
 
-  /** The hash for a state: tool and pictures, and whatever else differs from the first state. */
+  /** The hash for a state: tool, pictures and whatever else differs from the initial state. */
   write(values) {
     const now = Object.entries(this.describe(values));
     const told = now.filter(([name, text]) => ALWAYS.has(name) || text !== this.first[name]);
     return `#${new URLSearchParams(told)}`.replaceAll("%2C", ",");
   }
 
-  /** The changes that a hash asks for, or null if it says nothing; what makes no sense is left out. */
+  /** The changes requested by a hash, or null if there are none; invalid parts are ignored. */
   read(hash, values) {
     const asked = [...new URLSearchParams(hash.replace(/^#/, ""))].filter(([name]) => this.fields[name]);
     if (!asked.length) return null;

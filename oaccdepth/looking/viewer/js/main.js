@@ -1,4 +1,4 @@
-// Starts the page: reads the scene, puts the parts together, lets the views come in.
+// Starts the page: reads the scene, connects the parts, loads the views.
 import { Actions } from "./actions.js";
 import { Controls } from "./controls.js";
 import { Drawing } from "./drawing.js";
@@ -47,7 +47,7 @@ function build(scene) {
   return { actions, drawing, renderer, stage };
 }
 
-/** Let the rest of the data come in. */
+/** Load the rest of the data. */
 async function complete(scene, { renderer, drawing, stage }) {
   renderer.makeRoom();
   const places = scene.meta.views?.places ?? [];
@@ -55,10 +55,10 @@ async function complete(scene, { renderer, drawing, stage }) {
   await loadEvidence(scene);
   await loadPictures(scene, "mask", maskPlaces(scene), (...mask) => renderer.addMask(...mask));
   drawing.isComplete = true;
-  if (stage.cloud) stage.makeCloud(true); // now with what only other views see
+  if (stage.cloud) stage.makeCloud(true); // now with the surfaces that only other views see
 }
 
-/** The picture that the page opens with: what the link asks for, or the cover. */
+/** Show the first picture: the one in the link, or the cover. */
 async function open(scene) {
   const { dataset } = document.documentElement;
   const page = build(scene);

@@ -1,8 +1,8 @@
-// What moves by itself: the cover, a trip through the views, a focus pull, a swaying cloud.
+// Automatic motions: the cover, a trip through the views, a focus pull, a swaying cloud.
 import { clamp, prefersStillness } from "./elements.js";
 import { REST } from "./state.js";
 
-export const LOOP_SECONDS = { travel: 4.8, pull: 6, sway: 7.85 }; // after which it starts anew
+export const LOOP_SECONDS = { travel: 4.8, pull: 6, sway: 7.85 }; // then it repeats
 const COVER_SECONDS = { loop: 9, pull: 7 };
 
 /** 0 before `from`, 1 after `to`, and a smooth step between them. */
@@ -20,7 +20,7 @@ export class Motion {
     this.swing = 0.1; // rad: how far the cloud sways
   }
 
-  /** Run something over time, eased; a later one of the same name takes its place. */
+  /** Animate something with easing; a later animation of the same name replaces it. */
   animate(name, duration, apply) {
     const began = performance.now();
     const token = {};
@@ -39,7 +39,7 @@ export class Motion {
     this.animations.delete(name);
   }
 
-  /** Start one of the motions; the one before it ends. */
+  /** Start one of the motions and stop the current one. */
   start(name) {
     const token = (this.token = {});
     this.animations.clear();
@@ -59,7 +59,7 @@ export class Motion {
     this.state.set({ motion: null });
   }
 
-  /** A slow figure of eight through the views, with the disparity wiped over them; after the first, one focus pull. */
+  /** A slow figure of eight through the views while the disparity wipes in; then one focus pull. */
   cover(time) {
     const { loop, pull } = COVER_SECONDS;
     const { aperture, focus } = this.home;
@@ -78,7 +78,7 @@ export class Motion {
     return { layout: "wipe", left: "view", right: "disparity", split, camera, aperture, focus };
   }
 
-  /** On a circle through the views. */
+  /** Travel on a circle through the views. */
   travel(time) {
     const { middle } = this.scene.grid;
     const angle = (2 * Math.PI * time) / LOOP_SECONDS.travel;
@@ -86,13 +86,13 @@ export class Motion {
     return { camera: { x: middle.v * reach * Math.sin(angle), y: middle.u * reach * Math.cos(angle) } };
   }
 
-  /** The focus from far to near and back. */
+  /** Move the focus from far to near and back. */
   pull(time) {
     const [far, near] = this.scene.extent.usual;
     return { focus: mix(far, near, 0.5 - 0.5 * Math.cos((2 * Math.PI * time) / LOOP_SECONDS.pull)) };
   }
 
-  /** The cloud from where the camera was, gently from side to side. */
+  /** Sway the cloud gently from side to side around the centre camera. */
   sway(time) {
     const { swing } = this;
     const angle = (2 * Math.PI * time) / LOOP_SECONDS.sway;

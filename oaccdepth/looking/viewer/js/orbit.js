@@ -1,7 +1,7 @@
 // Mouse, pen and touch in 3D: drag to orbit, two fingers or the right button to move, wheel to zoom.
 import { clamp } from "./elements.js";
 
-const CLICK_SLOP_3D = 5; // css px that a click may wander
+const CLICK_SLOP_3D = 5; // css px that the pointer may move during a click
 
 export class OrbitPointer {
   /** `actions`: turn(right, up), release(), slide(x, y), approach(factor), pickPoint(point). */

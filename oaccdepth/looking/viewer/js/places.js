@@ -4,8 +4,8 @@ import { valueAt } from "./scene.js";
 const SUBJECT_BINS = 48;
 
 /**
- * A pixel beside an edge, on the surface behind it, where some views are occluded. The middle of
- * the picture if nothing stands out.
+ * A pixel next to an edge, on the surface behind it, where some views are occluded. The middle of
+ * the picture if there is no such edge.
  */
 export function findTellingPixel(scene) {
   const { width, height, disparity, extent } = scene;
@@ -25,8 +25,8 @@ export function findTellingPixel(scene) {
 }
 
 /**
- * A pixel of the subject: what is near, large and close to the middle. The disparity with the most
- * weight, where nearer and more central pixels weigh more; of its pixels the most central.
+ * A pixel of the subject: near, large and close to the middle. Finds the disparity with the largest
+ * weight, where nearer and more central pixels weigh more, and then its most central pixel.
  */
 export function findSubject(scene) {
   const { width, height, extent } = scene;

@@ -1,7 +1,7 @@
 // Mouse, pen and touch on the stage: hover, click, pan, pinch, wheel, and the handle of the wipe.
 import { panBy, pick, covered, zoomAt } from "./frame.js";
 
-const CLICK_SLOP = 5; // css px that a click may wander
+const CLICK_SLOP = 5; // css px that the pointer may move during a click
 
 export class StagePointer {
   /** `actions`: hover(place), leave(), click(place), look(part), zoom(zoom), split(part). */
@@ -68,12 +68,12 @@ export class StagePointer {
     this.actions.zoom(panBy(state.values, this.stage.panes, dx, dy, picture));
   }
 
-  /** Hover: read the pixel, and in the tool that looks around move the camera. */
+  /** Hover: read the pixel; in the Move tool, also move the camera. */
   follow(point, mayLook) {
     this.actions.hover(pick(this.stage.panes, point, this.stage.picture));
     if (this.stage.state.get("tool") !== "move" || !mayLook) return;
     const { rect } = this.stage.panes.find(({ clip }) => point.x < clip.right) ?? this.stage.panes[0];
-    // The outermost views are reached a little before the edge.
+    // The pointer reaches the outermost views a little before the edge.
     const part = (place, from, to) => 0.5 + ((place - from) / (to - from) - 0.5) / 0.92;
     this.actions.look({
       x: part(point.x, rect.left, rect.right),

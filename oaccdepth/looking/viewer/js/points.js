@@ -1,10 +1,10 @@
-// The points of the cloud: every pixel of the centre view, and what only other views see.
+// The points of the cloud: every pixel of the centre view, and surfaces that only other views see.
 // Loops over all pixels: plain numbers in typed arrays, no objects.
 import { makeHidden } from "./hidden.js";
 import { splitRims } from "./rims.js";
 import { edgeStep } from "./space.js";
 
-const MOST_POINTS = 1_200_000; // of larger pictures only some pixels become points
+const MOST_POINTS = 1_200_000; // in larger pictures, only some pixels become points
 const HIDDEN = { confidence: 128, steepness: 7 }; // of points that the centre view does not see
 
 /** Points under construction. */
@@ -14,11 +14,11 @@ class PointList {
     this.places = new Float32Array(3 * most); // px right, px up, disparity
     this.paints = new Uint8Array(4 * most); // colour, confidence
     this.steeps = new Float32Array(most);
-    this.shares = new Float32Array(most).fill(1); // how opaque it is
+    this.shares = new Float32Array(most).fill(1); // opacity
     this.pixels = new Uint32Array(most); // the pixel that a click on the point inspects
   }
 
-  /** A point at pixel `i`, in the colour that `colours` have at `from`. */
+  /** Add a point at pixel `i`, with the colour of `colours` at `from`. */
   add(i, d, colours, confidence, steepness, from = i) {
     const n = this.count++;
     this.places[3 * n] = (i % this.width) - (this.width - 1) / 2;
@@ -43,8 +43,8 @@ class PointList {
 }
 
 /**
- * All points, the opaque ones first: `opaque` says how many these are. `photo`: the centre view,
- * RGBA; `readView(u, v)`: another view; `reach`: how far [px] what is hidden may be continued.
+ * All points; the first `opaque` ones are opaque. `photo`: the centre view, RGBA; `readView(u, v)`:
+ * another view; `reach`: how far [px] hidden surfaces may be extrapolated.
  */
 export function makePoints(scene, space, photo, readView, reach) {
   const area = scene.width * scene.height;
@@ -86,7 +86,7 @@ function addVisible(list, { width, height, extent, confidence }, space, map, pho
     }
 }
 
-/** Mixed pixels: behind each a point of the farther surface; then, as the last, the rims themselves. */
+/** Mixed pixels: behind each, a point of the farther surface; at the end, the rims themselves. */
 function addRims(list, { confidence }, { isPlaced }, { disparity, share, behind, colours }, photo) {
   const mixed = [];
   for (let i = 0; i < share.length; i++) if (share[i] < 1 && isPlaced(disparity[i])) mixed.push(i);

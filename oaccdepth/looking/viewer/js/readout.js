@@ -1,10 +1,10 @@
-// The line below the stage, the head of the page and the card about it; all as text.
+// The line below the stage, the page header and the "About" card; all as plain text.
 import { cssColour, describeRange } from "./colour.js";
 import { definitions, find, make } from "./elements.js";
 import { signed } from "./scene.js";
 import { formatDepth } from "./space.js";
 
-/** The read-out below the stage: the numbers of a pixel, or what can be done here. */
+/** The read-out below the stage: the numbers of a pixel, or a hint. */
 export function writeReadout(scene, facts, look) {
   find("hint").hidden = Boolean(facts);
   find("numbers").hidden = !facts;
@@ -30,7 +30,7 @@ export function writeReadout(scene, facts, look) {
   find("numbers").replaceChildren(swatch, ...items);
 }
 
-/** Head of the page and the card about it; all as text. */
+/** The page header and the "About" card; all as plain text. */
 export function writeAbout(meta) {
   const [width, height] = meta.size;
   const grid = meta.grid ? `${meta.grid[0]} × ${meta.grid[1]} views` : null;

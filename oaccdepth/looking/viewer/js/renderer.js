@@ -2,7 +2,7 @@
 import { GraphicsError, Program, Target, Texture } from "./gl.js";
 import { CLOUD_FRAGMENT, CLOUD_VERTEX, COVER, PROBE, REFOCUS, layerShader } from "./shaders.js";
 
-// Canvas pixels per picture pixel from which on pixels are shown as squares: values, photos.
+// From this many canvas pixels per picture pixel on, pixels are drawn as squares: values, photos.
 const SHARP_ABOVE = { values: 3, photos: 9 };
 export const EPI_LENGTH = 81; // pixels of an EPI shown
 
@@ -16,7 +16,7 @@ export class Renderer {
       throw new GraphicsError(`The picture is larger than this graphics card's ${largest} px.`);
     this.programs = new Map(); // made when first used
     this.makeTextures();
-    this.views = this.masks = new Texture(gl, { width: 1, height: 1, layers: 1 }); // for a while
+    this.views = this.masks = new Texture(gl, { width: 1, height: 1, layers: 1 }); // placeholder
     this.focused = null; // what the refocused picture shows
   }
 
@@ -45,7 +45,7 @@ export class Renderer {
     this.probed = new Target(gl, Math.max(EPI_LENGTH, columns), 3 * rows + columns);
   }
 
-  /** Room for the views and masks: large, so it waits until the first picture has been drawn. */
+  /** Allocate views and masks; they are large, so only after the first picture was drawn. */
   makeRoom() {
     const { gl, scene } = this;
     const { meta, grid } = scene;
@@ -65,7 +65,7 @@ export class Renderer {
     this.focused = null;
   }
 
-  /** One view as it was loaded: { pixels, width, height }, RGBA; null if it has not come in. */
+  /** One view as it was loaded: { pixels, width, height }, RGBA; null if it is not loaded yet. */
   readView(u, v) {
     const layer = u * this.scene.grid.columns + v;
     const { width, height } = this.views;
@@ -76,7 +76,7 @@ export class Renderer {
     this.masks.fill(bitmap, u * this.scene.grid.columns + v);
   }
 
-  /** What every program wants to know. */
+  /** Uniforms that every program needs. */
   common() {
     const { rows, columns } = this.scene.grid;
     return {
@@ -106,8 +106,8 @@ export class Renderer {
   }
 
   /**
-   * Draw the panes. Each has a layer, the rectangle of the canvas it may fill [css px], and where
-   * the picture lies there: `scale` canvas px per picture px, `x`, `y` of the picture's corner.
+   * Draw the panes. Each has a layer, the rectangle of the canvas that it may fill [css px], and
+   * the picture's position: `scale` canvas px per picture px, `x`, `y` of the picture's corner.
    */
   draw(panes, look) {
     const { gl, canvas } = this;
@@ -134,7 +134,7 @@ export class Renderer {
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
   }
 
-  /** Draw the points of the cloud; `values` says from where. */
+  /** Draw the points of the cloud; `values` hold the camera. */
   drawPoints(points, values, look) {
     this.clear();
     const colours = { uColours: this.colours, uMap: look.map, uRange: look.range };
@@ -175,8 +175,8 @@ export class Renderer {
   }
 
   /**
-   * Samples of the views at a pixel: its angular patch (columns x rows), its row EPI (81 x columns),
-   * its column EPI (81 x rows), RGBA, alpha 0 where there is no sample; and the kept masks, in R.
+   * Samples of the views at a pixel: its angular patch (columns x rows), its row EPI (81 x columns)
+   * and its column EPI (81 x rows), RGBA, alpha 0 where there is no sample; and stored masks, in R.
    */
   probe(x, y, slope) {
     const { rows, columns } = this.scene.grid;

@@ -1,16 +1,17 @@
-// The rims of things: which of two surfaces a pixel at an edge belongs to, and how much of it.
+// Object rims: which of two surfaces a pixel at an edge belongs to, and in which proportion.
 import { NOT_KNOWN } from "./scene.js";
 import { edgeStep } from "./space.js";
 
-const ROUNDS = 3; // px that a thing may be wider or narrower than its estimate
-const FAINT = 30; // difference in colour (sum of RGB) below which the picture says nothing
+const ROUNDS = 3; // px that an object may be wider or narrower than estimated
+const FAINT = 30; // colour difference (sum of RGB) below which colours do not tell surfaces apart
 const PURE = 0.2; // share of a second surface from which on a pixel is mixed
 
 /**
- * { disparity, share, behind, colours } of the centre view's pixels. An estimated edge is often a pixel
- * off, and pixels there mix both surfaces; turned, they would stay behind as an outline. By its colour
- * a pixel goes to the nearer surface, to the farther one, or to both: then the nearer one covers a
- * `share` of it in its own colour, and `behind` is the pixel that shows what it covers.
+ * { disparity, share, behind, colours } of the centre view's pixels. An estimated edge is often off
+ * by a pixel, and pixels there mix both surfaces; in a turned cloud they would show as an outline.
+ * The colour decides whether a pixel goes to the nearer surface, to the farther one, or to both:
+ * then the nearer one covers a `share` of it in its own colour, and `behind` is a pixel of the
+ * farther one.
  */
 export function splitRims({ width, height, extent }, solid, photo) {
   const area = width * height;
@@ -25,7 +26,7 @@ export function splitRims({ width, height, extent }, solid, photo) {
   return rims;
 }
 
-/** Move the edges of `map` by up to a pixel, and end them where a pixel is mixed. */
+/** Move the edges of `map` by up to a pixel, and stop at mixed pixels. */
 function splitOnce(frame, rims, map) {
   const { width, height, edge } = frame;
   const steps = [-1, 1, -width, width];
@@ -44,12 +45,12 @@ function splitOnce(frame, rims, map) {
 }
 
 /**
- * How much of pixel `i` the nearer surface covers, if that lies along `step`: by the colours of both
- * surfaces, as far away from the edge as they reach. Null: the colours do not tell.
+ * How much of pixel `i` is covered by the nearer surface in the direction of `step`, judged by the
+ * colours of both surfaces a little away from the edge. Null if the colours do not tell.
  */
 function mixture({ photo, edge }, rims, map, i, step, isFarSide) {
   const [near, far] = isFarSide ? [i + step, i] : [i, i - step];
-  if (rims.share[near] < 1 || map[far] <= NOT_KNOWN) return null; // settled already
+  if (rims.share[near] < 1 || map[far] <= NOT_KNOWN) return null; // already decided
   const inside = pure(map, near, step, edge);
   const outside = pure(map, far, -step, edge);
   if (inside === i || outside === i) return null;
@@ -63,7 +64,7 @@ function mixture({ photo, edge }, rims, map, i, step, isFarSide) {
   return contrast < FAINT ? null : { share: along / length, contrast, near, outside };
 }
 
-/** The pixel up to two steps on from `i` that still lies on the same surface. */
+/** The pixel up to two steps from `i` that is still on the same surface. */
 function pure(map, i, step, edge) {
   if (Math.abs(map[i + step] - map[i]) > edge) return i;
   return Math.abs(map[i + 2 * step] - map[i + step]) > edge ? i + step : i + 2 * step;

@@ -1,7 +1,7 @@
 // The scene of this page: its arrays, and questions about single pixels. No pictures on the screen.
 import { takeFloats, takeInflated, takePicture } from "./blocks.js";
 
-export const NOT_KNOWN = -1e29; // every disparity below it stands for "no number here"
+export const NOT_KNOWN = -1e29; // any disparity below it means "unknown"
 
 /** Read everything that the first picture needs; views, masks and evidence follow later. */
 export async function loadScene(meta) {
@@ -32,7 +32,7 @@ export async function loadEvidence(scene) {
   if (values) scene.evidence = { ...scene.meta.evidence, values };
 }
 
-/** Places of all masks, as `loadPictures` wants them. */
+/** Grid positions of all masks, for `loadPictures`. */
 export function maskPlaces({ meta }) {
   const [rows, columns] = meta.masks?.grid ?? [0, 0];
   return Array.from({ length: rows * columns }, (_, k) => [Math.floor(k / columns), k % columns]);
@@ -56,7 +56,7 @@ export async function loadPictures(scene, kind, unordered, use) {
 
 /** Smallest and largest disparity, and the range without the outermost half percent at each end. */
 function findExtent(values) {
-  const step = Math.ceil(values.length / 300_000); // some values tell the shares of all
+  const step = Math.ceil(values.length / 300_000); // a sample is enough for percentiles
   const known = values.filter((value, i) => value > NOT_KNOWN && i % step === 0).sort();
   if (!known.length) return { full: [0, 1], usual: [0, 1], known: false };
   for (const value of values) {
@@ -68,7 +68,7 @@ function findExtent(values) {
   return { full: apart([at(0), at(1)]), usual: apart([at(0.005), at(0.995)]), known: true };
 }
 
-/** Value of a map at a pixel, or null if it is not known there. */
+/** Value of a map at a pixel, or null if it is unknown there. */
 export function valueAt(scene, map, x, y) {
   if (!map || x < 0 || y < 0 || x >= scene.width || y >= scene.height) return null;
   const value = map[y * scene.width + x];
@@ -84,7 +84,7 @@ export function evidenceAt(scene, x, y) {
   return { levels, step, shares: levels.map((_, d) => values[d * area + place] / largest) };
 }
 
-/** A number with a true minus; zero has no sign. */
+/** A number with a typographic minus sign; zero has no sign. */
 export function signed(value, digits = 3) {
   const text = Math.abs(value).toFixed(digits);
   return value < 0 && Number(text) !== 0 ? `−${text}` : text;

@@ -34,8 +34,8 @@ const COVERED = `
 uniform vec2 uExtent;         // smallest and largest disparity
 uniform sampler2D uSolid;     // disparity without flying points: where surfaces are
 
-// Whether something nearer than d covers q of the view k steps away. A surface counts two pixels
-// around it too: edges are not more certain than that.
+// Whether something nearer than d covers q of the view k steps away. A surface is widened by two
+// pixels, because edges are not known any better.
 bool isCovered(vec2 q, vec2 k, float d) {
   float margin = 0.05 * (uExtent.y - uExtent.x);
   float reach = length(k);
@@ -54,8 +54,8 @@ bool isCovered(vec2 q, vec2 k, float d) {
 `;
 
 /**
- * Shift-and-add: all views within the aperture, averaged at one disparity. To see through what is
- * in front, samples of nearer surfaces hardly count.
+ * Shift-and-add: all views within the aperture, averaged at one disparity. To see through objects
+ * in front, samples of nearer surfaces get little weight.
  */
 export const REFOCUS = `${COMMON}
 uniform float uFocus;
@@ -77,7 +77,7 @@ void main() {
   colour = vec4(sum.a > 0.0 ? sum.rgb / sum.a : textureLod(uCentre, p / uSize, 0.0).rgb, 1.0);
 }`;
 
-/** What the inspector looks at, one texel per sample: see \`Renderer.probe\`. */
+/** The samples for the inspector, one texel each: see \`Renderer.probe\`. */
 export const PROBE = `${COMMON}
 uniform sampler2DArray uMasks;
 uniform int uWhat;      // 0 angular patch, 1 row EPI, 2 column EPI, 3 masks
@@ -94,7 +94,7 @@ void main() {
   else colour = textureLod(uMasks, vec3(uPixel / uSize, i.y * uGrid.x + i.x), 0.0);
 }`;
 
-/** One layer of the stage: a program for each kind, as short as it can be. */
+/** One layer of the stage: a short program for each kind. */
 export const KINDS = ["VIEW", "REFOCUSED", "VALUE", "DIFFERENCE", "MASK", "COMPUTED_MASK"];
 export const layerShader = (kind, isSmooth) => `${COMMON}
 ${KINDS.map((name, i) => `#define ${name} ${i}`).join("\n")}
@@ -113,15 +113,15 @@ uniform vec2 uCamera;         // view steps right and down of the centre
 uniform ivec2 uMaskView;      // the same, of the view whose mask is shown
 uniform vec2 uOrigin;         // picture position of the canvas' lower left corner
 uniform float uStep;          // picture pixels per canvas pixel
-uniform vec2 uShades;         // of the hatching where nothing is known
+uniform vec2 uShades;         // of the hatching for unknown values
 ${COVERED}
 float fetch(sampler2D map, ivec2 i) {
   return texelFetch(map, clamp(i, ivec2(0), ivec2(uSize) - 1), 0).r;
 }
 float known(float d) { return d < -1e29 ? 0.0 : d; }
 
-// What the moved camera sees at p: its place in the centre view and its disparity. Where the centre
-// view does not see it, the surface beside it. The same as \`march\` of space.js.
+// What the moved camera sees at p: its position in the centre view and its disparity. If the centre
+// view does not see it, the surface next to it. The same as \`march\` in space.js.
 vec3 toCentre(vec2 p) {
   if (uCamera == vec2(0.0)) return vec3(p, 0.0);
   float span = uExtent.y - uExtent.x;
@@ -140,8 +140,8 @@ vec3 toCentre(vec2 p) {
   return found.z < 1e29 ? found : vec3(p, 0.0);
 }
 
-// The picture from between the views: the four nearest ones, each moved along the disparity. Where
-// they disagree, those count that see the point.
+// A picture between the views, from the four nearest ones, each shifted by the disparity. Where
+// they disagree, only those that see the point count.
 vec3 seen(vec2 p) {
   if (uCamera == vec2(0.0)) return textureLod(uCentre, p / uSize, 0.0).rgb;
   vec3 centre = toCentre(p);
@@ -232,8 +232,8 @@ void main() {
 }`;
 
 /**
- * A point of the cloud: its pixel's place from the middle and its disparity become a place on the
- * pixel's own ray, so that the cloud seen from the centre camera is the picture.
+ * A point of the cloud: its pixel's offset from the middle and its disparity become a position on
+ * the pixel's own ray, so that the cloud looks like the picture from the centre camera.
  */
 export const CLOUD_VERTEX = `#version 300 es
 precision highp float;
@@ -248,13 +248,13 @@ uniform vec2 uRange;
 layout(location = 0) in vec3 place;      // px right, px up, disparity
 layout(location = 1) in vec4 paint;      // colour of the view; alpha: confidence
 layout(location = 2) in float steepness; // depth step to the neighbours, in pixels
-layout(location = 3) in float share;     // how opaque it is
+layout(location = 3) in float share;     // opacity
 out vec4 vColour;
 void main() {
   float depth = 1.0 / (1.0 + uSlope * (place.z - uMedian));
   depth = max(1.0 + (depth - 1.0) * uStretch, 0.02);
   gl_Position = uMatrix * vec4(place.xy * uPitch * depth, -depth, 1.0);
-  // As large as its pixel, and larger where a tilted surface is seen from the side.
+  // As large as its pixel, or larger if a tilted surface is seen from the side.
   float size = uPitch * depth * (1.0 + min(steepness * uTilt, 3.0));
   gl_PointSize = clamp(1.15 * uSize * size * uHeight / gl_Position.w + 0.5, 1.0, 64.0);
   if (paint.a < uLeastConfidence) gl_Position = vec4(0.0, 0.0, 2.0, 1.0);
@@ -269,7 +269,7 @@ in vec4 vColour;
 out vec4 colour;
 void main() {
   vec2 corner = gl_PointCoord - 0.5;
-  // Points bulge: where neighbours overlap, the one whose middle is closer is seen.
+  // Points bulge: where neighbours overlap, the one with the closer centre is visible.
   gl_FragDepth = gl_FragCoord.z + 1e-4 * dot(corner, corner);
   colour = vColour;
 }`;

@@ -1,8 +1,8 @@
-// From pixels to places: depth, the rays of the centre camera, and what a moved camera sees.
+// From pixels to 3D: depth, the rays of the centre camera, and what a moved camera sees.
 import { NOT_KNOWN } from "./scene.js";
 
-// Without a camera, as in point_cloud.py: the angle that the larger side is seen under, and how
-// much nearer one pixel of disparity is, in larger sides.
+// If the camera is unknown, as in point_cloud.py: the field of view of the larger side, and how
+// much nearer one pixel of disparity is, in units of the larger side.
 const ANGLE = 0.6;
 const RELIEF = 1 / 16;
 
@@ -17,10 +17,10 @@ export function depthOf(scene, disparity) {
 }
 
 /**
- * The space of the cloud. Its unit is the depth of the median disparity; the centre camera stands
- * at the origin and looks along -z. A pixel of disparity d has the depth 1 / (1 + slope * (d -
- * median)) and lies on its own ray: `pitch` is the width of a pixel at depth 1. `step` is the way
- * from one view to the next.
+ * The space of the cloud. Its unit is the depth of the median disparity; the centre camera is at
+ * the origin and looks along -z. A pixel of disparity d has the depth 1 / (1 + slope * (d -
+ * median)) and lies on its own ray: `pitch` is the width of a pixel at depth 1. `step` is the
+ * distance from one view to the next.
  */
 export function makeSpace(scene) {
   const { width, height, meta } = scene;
@@ -30,7 +30,7 @@ export function makeSpace(scene) {
   const median = known.length ? known[known.length >> 1] : 0;
   if (!meta.camera) {
     const pitch = (2 * Math.tan(ANGLE / 2)) / larger;
-    // The farthest point lies at most five times as far away as the middle.
+    // The farthest point is at most five times as far away as the median.
     const steepest = known.length && median > known[0] ? 0.8 / (median - known[0]) : Infinity;
     const slope = Math.min(RELIEF * pitch * larger, steepest);
     return { pitch, slope, median, step: pitch / slope, isPlaced };
@@ -43,9 +43,9 @@ export function makeSpace(scene) {
 }
 
 /**
- * Disparities without points that fly between two surfaces: a pixel with a much nearer and a much
- * farther neighbour goes to the one that is closer. Such rims come from pixels that mix two
- * surfaces; a moved camera would see them alone in the gap.
+ * Disparities without flying points between two surfaces: a pixel with a much nearer and a much
+ * farther neighbour moves to the closer of the two. Such rims come from pixels that mix two
+ * surfaces; a moved camera would see them floating in the gap.
  */
 export function snapEdges(scene) {
   const { width, height, extent } = scene;
@@ -65,7 +65,7 @@ export function snapEdges(scene) {
   return joinSpecks(scene, map, step);
 }
 
-/** A pixel that stands alone takes the disparity of the most similar pixel beside it. */
+/** An isolated pixel takes the disparity of its most similar neighbour. */
 function joinSpecks({ width, height }, map, step) {
   const joined = map.slice();
   for (let y = 1; y < height - 1; y++)
@@ -82,13 +82,13 @@ function joinSpecks({ width, height }, map, step) {
   return joined;
 }
 
-/** Difference between neighbours from which on they belong to two surfaces [px]. */
+/** From this difference [px] on, neighbours belong to two surfaces. */
 export const edgeStep = ({ usual }) => Math.max(0.025 * (usual[1] - usual[0]), 0.02);
 
 /**
  * What a moved camera sees at (px, py): [x, y, d, isHidden] into `seen`, x and y in the centre view.
  * The first surface from near to far, in steps of two thirds of a pixel, with disparity d at
- * p + d * camera. Where the centre view does not see it, the surface beside it. The shader does the
+ * p + d * camera. If the centre view does not see it, the surface next to it. The shader does the
  * same.
  */
 export function march(scene, px, py, right, down, seen) {
@@ -117,14 +117,14 @@ export function march(scene, px, py, right, down, seen) {
   [seen[0], seen[1], seen[2], seen[3]] = [x, y, d === Infinity ? 0 : d, d === Infinity ? 0 : 1];
 }
 
-/** The same for one place: where it lies in the centre view. */
+/** The same for one position: where it is in the centre view. */
 export function toCentre(scene, point, camera) {
   const seen = [0, 0, 0, 0];
   march(scene, point.x, point.y, camera.x, camera.y, seen);
   return { x: seen[0], y: seen[1] };
 }
 
-/** A length in the unit that suits it. */
+/** A length in a suitable unit. */
 export function formatDepth(mm) {
   if (mm === null) return "–";
   if (!Number.isFinite(mm)) return "∞";

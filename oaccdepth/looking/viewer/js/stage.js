@@ -12,7 +12,7 @@ const CROSS = [
   [0, 1],
   [0, -1],
 ];
-const FIXED = ["refocused", "mask"]; // layers that the camera's place does not move
+const FIXED = ["refocused", "mask"]; // layers that do not move with the camera
 const place = (element, x, y) => element.style.setProperty("transform", `translate(${x}px, ${y}px)`);
 
 export const isFixed = (layer) => FIXED.includes(layer.id);
@@ -21,7 +21,7 @@ export class Stage {
   constructor(scene, state, layers, renderer) {
     Object.assign(this, { scene, state, layers, renderer, panes: [], cloud: null, clip: null });
     this.picture = { width: scene.width, height: scene.height };
-    find("viewport").style.setProperty("--aspect", scene.width / scene.height); // a phone's is as high
+    find("viewport").style.setProperty("--aspect", scene.width / scene.height); // for phones
   }
 
   /** Size of the stage [css px]. */
@@ -34,7 +34,7 @@ export class Stage {
     if (isAnew || !this.cloud) this.cloud = new Cloud(this.renderer, this.scene, this.readPhoto());
   }
 
-  /** The picture's colours behind the cover and the cloud, as far as these do not fill the stage. */
+  /** A blurred backdrop for the parts of the stage that the cover or the cloud leaves free. */
   paintBackdrop() {
     const { width, height } = find("backdrop");
     if (this.scene.centre)
@@ -69,7 +69,7 @@ export class Stage {
     this.drawMarks(values);
   }
 
-  /** Film the stage for a while; gives the film and the ending of its name. */
+  /** Record the stage for a while; gives the video and its file extension. */
   async film(duration) {
     const canvas = find("picture");
     const ratio = canvas.width / Math.max(1, canvas.clientWidth);
@@ -90,7 +90,7 @@ export class Stage {
     const { left: from, right: to, top, bottom } = covered(first, this.picture);
     const right = find("right");
     const isWipe = layout === "wipe";
-    const isNarrow = isWipe && to - from < 2 * right.offsetWidth + 30; // the menus go beside it
+    const isNarrow = isWipe && to - from < 2 * right.offsetWidth + 30; // put menus beside it
     place(find("left"), (isNarrow ? first.rect.left : from) + 10, top + 10);
     const end = (isNarrow ? last.rect.right : to) - right.offsetWidth - 10;
     const other = covered(last, this.picture);
@@ -101,7 +101,7 @@ export class Stage {
     handle.setAttribute("aria-valuenow", Math.round(split * 100));
   }
 
-  /** The colours of what is shown, with numbers; photos have none. */
+  /** The colour legends, with numbers; photos have none. */
   placeLegends(values) {
     ["left", "right"].forEach((side, index) => {
       const legend = find(`legend-${side}`);
@@ -127,7 +127,7 @@ export class Stage {
     high.textContent = [text(range[1]), ends[1]].filter(Boolean).join("\n");
   }
 
-  /** The chosen pixel on every pane, and the hovered one on the panes where the pointer is not. */
+  /** Mark the chosen pixel on every pane, and the hovered one on the other panes. */
   drawMarks(values) {
     const canvas = find("marks");
     const { width, height } = find("picture");
@@ -179,7 +179,7 @@ export class Stage {
     this.outline(context, () => context.arc(x, y, 6, 0, 2 * Math.PI));
   }
 
-  /** White on black, to be seen on every picture. */
+  /** White on black, visible on every picture. */
   outline(context, trace) {
     for (const [colour, width] of [
       ["rgb(0 0 0 / 60%)", 3.5],

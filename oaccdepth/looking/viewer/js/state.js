@@ -1,4 +1,4 @@
-// What the page shows right now. One object; whoever changes it says what, and all parts are told.
+// What the page shows right now: one object that tells all parts which of its values change.
 import { findSubject, findTellingPixel } from "./places.js";
 import { valueAt } from "./scene.js";
 
@@ -16,7 +16,7 @@ export class State {
     return this.values[name];
   }
 
-  /** Change some values; listeners get the names of those that are really different. */
+  /** Change some values; listeners get the names of those that really differ. */
   set(changes) {
     const names = Object.keys(changes).filter((name) => this.values[name] !== changes[name]);
     if (!names.length) return;
@@ -29,7 +29,7 @@ export class State {
   }
 }
 
-/** The state of a page that was just opened, without its cover. */
+/** The state of a newly opened page, without the cover. */
 export function firstState(scene, pairs) {
   const [, left, right] = pairs[0];
   const subject = findSubject(scene);
@@ -38,7 +38,7 @@ export function firstState(scene, pairs) {
     isCover: false,
     tool: "inspect",
     layout: "wipe",
-    isLayoutChosen: false, // until then every tool brings the layout that suits it
+    isLayoutChosen: false, // until then, every tool chooses its own layout
     left,
     right,
     split: 0.5,
@@ -51,15 +51,15 @@ export function firstState(scene, pairs) {
     range: scene.extent.usual,
     errorRange: 0.2,
     zoom: { factor: 1, x: 0, y: 0 },
-    hover: null, // { x, y } in the centre view, and the place on the stage's picture
+    hover: null, // { x, y } in the centre view, and the position in the picture on the stage
     subject,
     pixel: findTellingPixel(scene),
     isDark: document.documentElement.dataset.theme === "dark",
-    motion: null, // what moves by itself: cover, travel, pull or sway
+    motion: null, // automatic motion: cover, travel, pull or sway
     isRecording: false,
-    notice: "", // what was just done, where the hint stands
+    notice: "", // what was just done; shown in place of the hint
     orbit: REST,
-    isPointChosen: false, // by a click in 3D: the mark may lie behind something else
+    isPointChosen: false, // by a click in 3D: the mark may be behind something else
     cloud: {
       colour: scene.centre ? "view" : "disparity",
       size: 1,
