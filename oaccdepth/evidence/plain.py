@@ -15,13 +15,13 @@ MISFIT = 0.25  # px
 ROUNDING = 1e-3  # px beyond the frame that are rounding
 
 
-def differences(views: Views, disparity: Tensor) -> Tensor:
+def differences(views: Views, disparity: Tensor, stride: int = 1) -> Tensor:
     """Summed colour difference of each view's sample to the reference pixel: (k, h, w).
 
     PRESENT or more where there is no sample.
     """
-    sample, inside = samples(views, disparity)
-    total = (sample - views.compared).abs().sum(1)
+    sample, inside = samples(views, disparity, stride)
+    total = (sample - views.compared[:, ::stride, ::stride]).abs().sum(1)
     return torch.where(inside, total, PRESENT)
 
 
@@ -34,16 +34,16 @@ def mean_colour(views: Views, disparity: Tensor) -> Tensor:
     return torch.where(count > 0, mean, views.reference)
 
 
-def samples(views: Views, disparity: Tensor) -> tuple[Tensor, Tensor]:
+def samples(views: Views, disparity: Tensor, stride: int = 1) -> tuple[Tensor, Tensor]:
     """Each view's sample for every reference pixel, bilinear: (k, c, h, w); which are in the frame.
 
-    At a disparity (h, w) of each pixel's own, or a single number.
+    At a disparity (h, w) of each pixel's own, or a single number; or only for every so many pixels.
     """
     height, width = views.pictures.shape[-2:]
-    h, w = views.size
     like = views.reference
-    rows = torch.arange(h, device=like.device).to(like)[:, None] + views.margin
-    columns = torch.arange(w, device=like.device).to(like) + views.margin
+    rows, columns = (torch.arange(0, n, stride, device=like.device).to(like) for n in views.size)
+    h, w = len(rows), len(columns)
+    rows, columns = rows[:, None] + views.margin, columns + views.margin
     steps = views.steps.to(like)[:, :, None, None]
     y = (rows + steps[:, 0] * disparity).expand(-1, h, w)
     x = (columns + steps[:, 1] * disparity).expand(-1, h, w)
@@ -54,7 +54,7 @@ def samples(views: Views, disparity: Tensor) -> tuple[Tensor, Tensor]:
     index = (y0 * width + x0).long().flatten(1)[:, None]  # (k, 1, h*w)
     flat = views.pictures.flatten(2)  # (k, c, h'*w')
     corners = {0: (1 - fy) * (1 - fx), 1: (1 - fy) * fx, width: fy * (1 - fx), width + 1: fy * fx}
-    sample = torch.zeros_like(views.reference).expand(len(flat), -1, h, w)
+    sample = like.new_zeros(len(flat), len(like), h, w)
     for offset, weight in corners.items():
         part = _pick(flat, index + offset, h, w) * weight[:, None]
         sample = sample + torch.where(weight[:, None] > 0, part, 0.0)

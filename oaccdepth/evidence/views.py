@@ -6,7 +6,7 @@ only in which direction from the reference it lies, and how far.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -30,6 +30,7 @@ class Views:
     reference: Tensor  # (c, h, w) in [0, 1], or ABSENT
     steps: Tensor  # (k, 2): rows and columns that a disparity of 1 px moves the sample by
     margin: int = 0
+    noise: Tensor | None = None  # (h, w): its deviation, if it was measured
 
     @property
     def sectors(self) -> Tensor:
@@ -58,7 +59,7 @@ class Views:
 
     def only(self, chosen: Tensor) -> Views:
         """Some of the views."""
-        return Views(self.pictures[chosen], self.reference, self.steps[chosen], self.margin)
+        return replace(self, pictures=self.pictures[chosen], steps=self.steps[chosen])
 
 
 def sectors_of(steps: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ from torch.nn import functional as F
 
 from oaccdepth import evidence
 from oaccdepth.evidence.fit import fewer, fit
+from oaccdepth.evidence.noise import measured
 from oaccdepth.evidence.reach import reach
 from oaccdepth.evidence.surfaces import FIELDS, present, settle_edges, surfaces
 from oaccdepth.evidence.views import Views, thin_out
@@ -128,6 +129,7 @@ class FastNet(nn.Module):
         `in_tiles(step, *maps)` may run a step on parts of a picture: all maps that a step takes
         or returns are (..., h, w).
         """
+        views = measured(views, levels)
         volume = self.sweep(views, levels)[None]  # (1, l/2, 24, h, w) uint8
         chosen = views.only(thin_out(views.steps, self.config.refine_views))
         further = (iterations or self.config.iterations) - 1

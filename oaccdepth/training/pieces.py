@@ -173,6 +173,7 @@ def cut_patch(variant: Variant, size: int, rng: np.random.Generator) -> Variant:
             views.reference[here].contiguous(),
             views.steps,
             MARGIN,
+            None if views.noise is None else views.noise[here],
         ),
         variant.volume[here],
         variant.levels,

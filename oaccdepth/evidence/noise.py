@@ -1,0 +1,94 @@
+"""How noisy the views are, and the views smoothed as far as that asks for.
+
+Votes saturate: noise that exceeds the texture makes all disparities look alike. A pixel and its
+neighbours mostly show the same surface, so smoothing takes more of the noise than of the texture.
+Without noise it would only take fine texture and narrow gaps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from oaccdepth.evidence import plain
+from oaccdepth.evidence.views import ABSENT, Views
+
+NEAREST = 8  # views in which little is hidden
+CLOSEST = 4  # of them that differ least: in lattices, those along a bar
+STRIDE = 8  # px between the pixels at which noise is measured
+AROUND = 8  # of these pixels in each direction that are heard together
+CALM = 0.05  # share of them with the least differences: others may be texture or edges
+PER_DEVIATION = 0.25  # such a difference in noise of deviation 1: the least of many is small
+INTERPOLATION = 0.008  # deviation that fine texture seems to have, between pixels and levels
+HALF = 0.015  # deviation at which half of a picture is smoothed
+BINOMIAL = (1 / 16, 4 / 16, 6 / 16, 4 / 16, 1 / 16)  # deviation 1 px
+
+
+def measured(views: Views, levels: Tensor) -> Views:
+    """The same views, with the deviation of their noise around each pixel of the reference.
+
+    At the best level, a pixel differs by noise from the views next to the reference, and by
+    little else.
+    """
+    nearest = views.steps.norm(dim=1).argsort(stable=True)[:NEAREST]
+    some = views.only(nearest)
+    least = torch.stack([differences(some, level) for level in levels]).amin(0)
+    least = torch.where(least.isinf(), 0.0, least)  # nothing is there
+    side = 2 * AROUND + 1
+    wide = F.pad(least[None, None], [AROUND] * 4, mode="replicate")
+    around = F.unfold(wide, side)[0]  # (289, n)
+    calm = around.quantile(CALM, 0).view(1, 1, *least.shape) / PER_DEVIATION
+    noise = F.interpolate(calm, views.size, mode="bilinear")[0, 0]
+    return replace(views, noise=noise)
+
+
+def differences(views: Views, level: Tensor) -> Tensor:
+    """Mean difference, per channel, of the views that differ least, at every eighth pixel."""
+    found = plain.differences(views, level, STRIDE).sort(0).values[:CLOSEST]
+    there = found < plain.PRESENT
+    mean = torch.where(there, found, 0.0).sum(0) / there.sum(0) / len(views.reference)
+    return mean.nan_to_num(torch.inf)
+
+
+def calmed(views: Views) -> Views:
+    """The views, smoothed where they are noisy."""
+    if views.noise is None:
+        return views
+    excess = (views.noise - INTERPOLATION).clamp(min=0).square()
+    share = excess / (excess + HALF**2)
+    if not share.any():
+        return views
+    margin = [views.margin] * 4
+    wide = F.pad(share[None, None], margin, mode="replicate")[0, 0]
+    pictures = torch.empty_like(views.pictures)
+    for into, picture in zip(pictures, views.pictures, strict=True):
+        into[:] = smoothed(picture, wide)
+    return replace(views, pictures=pictures, reference=smoothed(views.reference, share))
+
+
+def smoothed(picture: Tensor, share: Tensor) -> Tensor:
+    """A share (h, w) of a picture (c, h, w) smoothed; what is absent stays so, and is not heard."""
+    there = picture <= 1
+    if bool(there.all()):
+        return torch.lerp(picture, blur(picture), share)
+    mean = blur(torch.where(there, picture, 0.0)) / blur(there.to(picture)).clamp(min=1e-6)
+    return torch.where(there, torch.lerp(picture, mean, share), ABSENT)
+
+
+def blur(picture: Tensor) -> Tensor:
+    """Binomial means over 5x5 pixels."""
+    height, width = picture.shape[1:]
+    wide = F.pad(picture[None], [2] * 4, mode="replicate")[0]
+    rows = sum_of([wide[:, k : k + height] for k in range(5)])
+    return sum_of([rows[:, :, k : k + width] for k in range(5)])
+
+
+def sum_of(shifted: list[Tensor]) -> Tensor:
+    """The weighted sum."""
+    total = shifted[0] * BINOMIAL[0]
+    for part, weight in zip(shifted[1:], BINOMIAL[1:], strict=True):
+        total.add_(part, alpha=weight)
+    return total
