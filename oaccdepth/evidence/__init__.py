@@ -9,7 +9,6 @@ from torch import Tensor
 
 from oaccdepth.compiling import run_by_rows
 from oaccdepth.evidence import aggregation, plain
-from oaccdepth.evidence.noise import calmed
 from oaccdepth.evidence.views import Views
 
 GAINS = (10.0, 30.0, 100.0)  # a vote is full at a mean colour difference of 1 / gain
@@ -23,7 +22,6 @@ def sweep(views: Views, levels: Tensor) -> Tensor:
     Of each kind two levels side by side: the mean vote of all views, the least of a half-plane and
     the least of an axis, at three gains each; and three costs (`plain.mix`), aggregated.
     """
-    views = calmed(views)
     h, w = views.size
     count = len(levels)
     volume = torch.zeros(count // 2, h, w, 2 * KINDS, dtype=torch.uint8, device=levels.device)
@@ -60,7 +58,6 @@ def look(
     gains: Sequence[float] = GAINS,
 ) -> Tensor:
     """Votes at candidates (n, h, w) [px], weighted by the masks of a base: (n*9 + 1, h, w)."""
-    views = calmed(views)
     if base.device.type != "cpu":
         return plain.look(views, candidates, base, squarings, gains)
     from oaccdepth.evidence import kernels

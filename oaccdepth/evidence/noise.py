@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from oaccdepth.evidence import plain
-from oaccdepth.evidence.views import ABSENT, Views
+from oaccdepth.evidence.views import ABSENT, Views, present
 
 NEAREST = 8  # views in which little is hidden
 CLOSEST = 4  # of them that differ least: in lattices, those along a bar
@@ -22,27 +22,33 @@ STRIDE = 8  # px between the pixels at which noise is measured
 AROUND = 8  # of these pixels in each direction that are heard together
 CALM = 0.05  # share of them with the least differences: others may be texture or edges
 PER_DEVIATION = 0.25  # such a difference in noise of deviation 1: the least of many is small
-INTERPOLATION = 0.008  # deviation that fine texture seems to have, between pixels and levels
+MISFIT = 0.1  # px of disparity between a pixel and its best level: a difference by texture alone
+INTERPOLATION = 0.008  # deviation up to which it may still be texture, between pixels
 HALF = 0.015  # deviation at which half of a picture is smoothed
 BINOMIAL = (1 / 16, 4 / 16, 6 / 16, 4 / 16, 1 / 16)  # deviation 1 px
 
 
 def measured(views: Views, levels: Tensor) -> Views:
-    """The same views, with the deviation of their noise around each pixel of the reference.
+    """The same views, with the deviation of their noise around each pixel of the reference."""
+    found = F.interpolate(deviations(views, levels)[None, None], views.size, mode="bilinear")
+    return replace(views, noise=found[0, 0])
+
+
+def deviations(views: Views, levels: Tensor) -> Tensor:
+    """Deviation of the noise around every eighth pixel.
 
     At the best level, a pixel differs by noise from the views next to the reference, and by
     little else.
     """
-    nearest = views.steps.norm(dim=1).argsort(stable=True)[:NEAREST]
-    some = views.only(nearest)
-    least = torch.stack([differences(some, level) for level in levels]).amin(0)
-    least = torch.where(least.isinf(), 0.0, least)  # nothing is there
-    side = 2 * AROUND + 1
+    nearest = views.only(views.steps.norm(dim=1).argsort(stable=True)[:NEAREST])
+    least = torch.stack([differences(nearest, level) for level in levels]).amin(0)
+    step = nearest.steps.norm(dim=1).mean().nan_to_num(0.0)
+    texture = MISFIT * step * slope(views.reference)[::STRIDE, ::STRIDE]
+    least = torch.where(least.isinf(), 0.0, least - texture).clamp(min=0)  # inf: nothing is there
     wide = F.pad(least[None, None], [AROUND] * 4, mode="replicate")
-    around = F.unfold(wide, side)[0]  # (289, n)
-    calm = around.quantile(CALM, 0).view(1, 1, *least.shape) / PER_DEVIATION
-    noise = F.interpolate(calm, views.size, mode="bilinear")[0, 0]
-    return replace(views, noise=noise)
+    around = F.unfold(wide, 2 * AROUND + 1)[0]  # (289, n)
+    rank = round(CALM * len(around))
+    return around.kthvalue(rank, 0).values.view(least.shape) / PER_DEVIATION
 
 
 def differences(views: Views, level: Tensor) -> Tensor:
@@ -50,19 +56,23 @@ def differences(views: Views, level: Tensor) -> Tensor:
     found = plain.differences(views, level, STRIDE).sort(0).values[:CLOSEST]
     there = found < plain.PRESENT
     mean = torch.where(there, found, 0.0).sum(0) / there.sum(0) / len(views.reference)
-    return mean.nan_to_num(torch.inf)
+    return mean.nan_to_num(torch.inf)  # no view is there
+
+
+def slope(picture: Tensor) -> Tensor:
+    """How much a picture (c, h, w) changes per px (h, w), without most of the noise."""
+    wide = F.pad(blur(present(picture))[None], [1] * 4, mode="replicate")[0]
+    down, across = wide[:, 2:, 1:-1] - wide[:, :-2, 1:-1], wide[:, 1:-1, 2:] - wide[:, 1:-1, :-2]
+    return torch.hypot(down, across).mean(0) / 2
 
 
 def calmed(views: Views) -> Views:
-    """The views, smoothed where they are noisy."""
-    if views.noise is None:
+    """The views, smoothed where they are known to be noisy."""
+    if views.noise is None or not (views.noise > INTERPOLATION).any():
         return views
     excess = (views.noise - INTERPOLATION).clamp(min=0).square()
     share = excess / (excess + HALF**2)
-    if not share.any():
-        return views
-    margin = [views.margin] * 4
-    wide = F.pad(share[None, None], margin, mode="replicate")[0, 0]
+    wide = F.pad(share[None, None], [views.margin] * 4, mode="replicate")[0, 0]
     pictures = torch.empty_like(views.pictures)
     for into, picture in zip(pictures, views.pictures, strict=True):
         into[:] = smoothed(picture, wide)

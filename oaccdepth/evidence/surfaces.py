@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from oaccdepth.compiling import run_by_rows
 from oaccdepth.evidence.plain import mean_colour
-from oaccdepth.evidence.views import Views
+from oaccdepth.evidence.views import Views, present
 
 RADIUS = 4  # px around a pixel in which surfaces are found
 SOFTNESS = 0.15  # px of disparity, within which answers are of one surface
@@ -86,11 +86,6 @@ def settle_edges(disparity: Tensor, reference: Tensor) -> Tensor:
     is_nearer = torch.where(clear, light > COVERED - 0.5, disparity > (near + far) / 2)
     settled = torch.where(is_nearer, near, far)
     return torch.where((gap > 2 * APART) & (within > APART) & (clear | between), settled, disparity)
-
-
-def present(picture: Tensor) -> Tensor:
-    """A picture in [0, 1], 0 where it is absent."""
-    return torch.where(picture > 1, 0.0, picture)
 
 
 def lean(x: Tensor, slope: float) -> Tensor:

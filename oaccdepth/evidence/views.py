@@ -54,12 +54,18 @@ class Views:
 
     def to(self, device: torch.device) -> Views:
         """The same on a device."""
+        noise = None if self.noise is None else self.noise.to(device)
         pictures, reference = self.pictures.to(device), self.reference.to(device)
-        return Views(pictures, reference, self.steps.to(device), self.margin)
+        return Views(pictures, reference, self.steps.to(device), self.margin, noise)
 
     def only(self, chosen: Tensor) -> Views:
         """Some of the views."""
         return replace(self, pictures=self.pictures[chosen], steps=self.steps[chosen])
+
+
+def present(picture: Tensor) -> Tensor:
+    """A picture in [0, 1], 0 where it is absent."""
+    return torch.where(picture > 1, 0.0, picture)
 
 
 def sectors_of(steps: Tensor) -> Tensor:

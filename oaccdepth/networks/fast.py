@@ -19,10 +19,10 @@ from torch.nn import functional as F
 
 from oaccdepth import evidence
 from oaccdepth.evidence.fit import fewer, fit
-from oaccdepth.evidence.noise import measured
+from oaccdepth.evidence.noise import calmed, measured
 from oaccdepth.evidence.reach import reach
-from oaccdepth.evidence.surfaces import FIELDS, present, settle_edges, surfaces
-from oaccdepth.evidence.views import Views, thin_out
+from oaccdepth.evidence.surfaces import FIELDS, settle_edges, surfaces
+from oaccdepth.evidence.views import Views, present, thin_out
 from oaccdepth.networks.blocks import Hourglass, UNet, by_level, join, plus
 from oaccdepth.networks.paper import LEAK
 
@@ -130,8 +130,9 @@ class FastNet(nn.Module):
         or returns are (..., h, w).
         """
         views = measured(views, levels)
-        volume = self.sweep(views, levels)[None]  # (1, l/2, 24, h, w) uint8
         chosen = views.only(thin_out(views.steps, self.config.refine_views))
+        views = calmed(views)
+        volume = self.sweep(views, levels)[None]  # (1, l/2, 24, h, w) uint8
         further = (iterations or self.config.iterations) - 1
         answers = self.answers(volume, [chosen], levels[None], further, in_tiles)
         del views, volume  # here and below: free memory that is no longer needed
@@ -253,7 +254,7 @@ class FastNet(nn.Module):
     def look(self, views: Views, candidates: Tensor) -> Tensor:
         """Evidence at candidates (1, n, h, w) under the masks of the middle one: (1, c, h, w)."""
         base = candidates[0, OFFSETS // 2]
-        return evidence.look(views, candidates[0], base, self.config.squarings)[None]
+        return evidence.look(calmed(views), candidates[0], base, self.config.squarings)[None]
 
 
 class Refinement(nn.Module):

@@ -16,9 +16,11 @@ import logging
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -340,7 +342,8 @@ def describe_data(data: Path, scenes: Sequence[Scene]) -> dict[str, str]:
 def batches(patches: Dataset[Batch], options: TrainOptions, step: int) -> Iterator[Batch]:
     """Batches from this step on, prepared by other processes while the network works."""
     last = options.steps if options.steps is not None else 1 << 40
-    loader = DataLoader(
+    loader = partial(
+        DataLoader,
         patches,
         sampler=range(step, last),
         batch_size=None,
@@ -349,8 +352,9 @@ def batches(patches: Dataset[Batch], options: TrainOptions, step: int) -> Iterat
         multiprocessing_context="fork" if options.workers and hasattr(os, "fork") else None,
         worker_init_fn=signals.ignore,  # or torch tells of every process that a signal ends
     )
-    with signals.uninterrupted():  # while processes start
-        return iter(loader)
+    with signals.uninterrupted(), warnings.catch_warnings():  # while processes start
+        warnings.simplefilter("ignore", UserWarning)  # of more processes than cores
+        return iter(loader())
 
 
 def on_device(batch: Batch, device: torch.device) -> Batch:

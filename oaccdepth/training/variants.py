@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from oaccdepth import evidence
-from oaccdepth.evidence.noise import measured
+from oaccdepth.evidence.noise import calmed, measured
 from oaccdepth.evidence.views import ABSENT, Views, thin_out
 from oaccdepth.lightfield import Array, BoolArray, FloatArray
 from oaccdepth.networks.fast import LEVELS, FastConfig
@@ -90,7 +90,7 @@ def gather_evidence(piece: Piece, refine_views: int) -> Variant:
     )
     levels = torch.arange(LEVELS) * STEP - 4
     whole = measured(whole, levels)
-    volume = evidence.sweep(whole, levels)
+    volume = evidence.sweep(calmed(whole), levels)
     chosen = thin_out(steps, refine_views) if refine_views else torch.arange(0)
     truth, valid = torch.from_numpy(piece.truth), torch.from_numpy(piece.valid)
     return Variant(whole.only(chosen), volume, levels, truth, valid)

@@ -57,6 +57,8 @@ def test_signals_are_left_to_the_program_itself(capfd):
     """Sent to all processes, they ended the loader's first, and torch printed long errors."""
 
     def act():
+        if hasattr(os, "sched_setaffinity"):  # nor is there a word about few cores
+            os.sched_setaffinity(0, list(os.sched_getaffinity(0))[:1])
         stop_cleanly()
         found = list(batches(Signalled(), replace(TINY, workers=2), 0))
         assert found == [0, 1, 2, 3]
