@@ -65,7 +65,7 @@ class Scene:
 
     name: str
     scores: dict[str, float]
-    signs: np.ndarray  # (3, n) of the scored pixels: certainty, information, 1
+    signs: np.ndarray  # (3, n) of the scored pixels: certainty, misfit, 1
     reach: np.ndarray  # (n): how far information from the views reaches them
     right: np.ndarray  # (n): whether their error is below 0.07 px
 

@@ -5,21 +5,30 @@ has disparities with which both the near and the far views agree; a repeating pa
 Of all intervals in which (nearly) every pixel finds one, the shortest is taken.
 
 Plain areas are asked as well, by what little detail they have: it counts where near and far views
-find it at the same disparity, if that is enough of the picture.
+find it at the same disparity, if that is enough of the picture. In noise, means of many views are.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from oaccdepth.errors import InvalidLightField, InvalidOption
-from oaccdepth.estimation.matching import CEILING, FAR, Bytes, Costs, Matcher
-from oaccdepth.estimation.thin import extend
+from oaccdepth.estimation.halves import compare_halves
+from oaccdepth.estimation.matching import (
+    CEILING,
+    FAR,
+    Bytes,
+    Costs,
+    Matcher,
+    between_levels,
+    descend,
+)
+from oaccdepth.estimation.thin import BEYOND, extend
 from oaccdepth.lightfield import BoolArray, FloatArray, LightField
 from oaccdepth.options import Range
 
@@ -48,9 +57,12 @@ PLAIN_RADIUS = 2  # asked pixels around a plain one that are plain as well
 FAINT_DEPTH = 0.4  # of faint texture: what must vanish, in near and far views; noise: up to 0.3
 FAINT_DEPTH_ALONE = 0.6  # where there are no far views to confirm it
 ENOUGH = 0.01  # share of the picture that must be plain, and agree, for faint texture to count
+CLEARLY = 8.0  # times what halves of the views usually have in common: chance in 4 % of a picture
+FEWEST_TOGETHER = 0.2  # share of the picture that must stand out so clearly
 CLEAR = 0.4  # share of the textured pixels: so many do not match by chance
 BEYOND_CHANCE = 2.0  # times as many must match as in strange pictures: noise 1.5, scenes 4
 UNEXPLAINED = 0.004  # share of the pixels that may find nothing in the range
+TAIL_TOGETHER = 0.005  # the same, of matches by means of many views
 TAIL = 0.0015  # share of the pixels at either end of the range that is not believed
 COMPANY = 0.5  # share of the neighbours that must agree
 LEVEL = 0.25  # px: step of the networks' levels; half of it is added for safety
@@ -78,6 +90,12 @@ class Matches:
         found = np.sort(self.disparity[self.sure])
         tail = int(TAIL * len(found))
         return float(found[tail]), float(found[-1 - tail])
+
+    def without_ends(self, share: float) -> Matches:
+        """The same, without the smallest and the largest."""
+        low, high = np.quantile(self.disparity[self.sure], (share, 1 - share))
+        inner = (self.disparity >= low) & (self.disparity <= high)
+        return replace(self, sure=self.sure & inner)
 
 
 def choose_coverage(light_field: LightField, wanted: Range | None) -> Coverage:
@@ -115,7 +133,8 @@ def estimate_range(light_field: LightField) -> Range | None:
     matcher = Matcher(light_field)
     if matcher.nearest == 0:
         return None
-    around, faint_areas = _search_everywhere(matcher)
+    everywhere, faint_areas = _search_everywhere(matcher)
+    around = everywhere
     volumes = [_compare_around(matcher, around, size) for size in (MIDDLE_SIDE, COARSE_SIDE)]
     known = _explain_all(volumes)
     if faint_areas.mean() >= ENOUGH:
@@ -127,17 +146,46 @@ def estimate_range(light_field: LightField) -> Range | None:
         around = max(around[0], low), min(around[1], high)
     fine = _compare_around(matcher, around, FINE_SIDE)
     known = _only_found([_explain(fine)]) + known
-    if not _beats_chance(matcher, [fine, *volumes], known):
-        return _range_in_noise(matcher, around)
+    if not _is_clear(fine):
+        if not _beats_chance(matcher, [fine, *volumes], known):
+            return _range_in_noise(matcher, everywhere, around)
+        low, high = _common_range(known)
+        nearby = max(everywhere[0], low - BEYOND), min(everywhere[1], high + BEYOND)
+        known += _only_found([_explain_together(matcher, nearby)])
     return extend(matcher, _common_range(known), LEVEL / 2)
 
 
-def _range_in_noise(matcher: Matcher, around: Range) -> Range | None:
-    """What shows in pictures so small that noise averages out; None if that is nothing either."""
-    volumes = [_compare_around(matcher, around, size) for size in SIDES_IN_NOISE]
-    known = _explain_all(volumes, FEWEST_IN_NOISE)
-    if not _beats_chance(matcher, volumes, known):
+def _is_clear(costs: Costs) -> bool:
+    """Whether most of the texture is matched, pixel by pixel."""
+    clear = _explain(costs)
+    is_textured = costs.texture[::THINNING, ::THINNING] > TEXTURE
+    return clear is not None and bool(clear.sure.sum() > CLEAR * is_textured.sum())
+
+
+def _explain_together(matcher: Matcher, around: Range) -> Matches | None:
+    """Match by means of many views, in which noise averages out; None if too little stands out."""
+    levels, common = compare_halves(matcher, around)
+    if len(levels) < 3:
         return None
+    best, most = common.argmax(axis=0), common.max(axis=0)
+    is_peak = (best > 0) & (best < len(levels) - 1)
+    sure = is_peak & (most > CLEARLY * np.median(np.abs(common), axis=0))
+    if sure.mean() < FEWEST_TOGETHER:
+        return None
+    share = common / np.where(most > 0, most, 1)
+    total = (CEILING * np.clip(1 - share, 0, 2)).astype(np.uint16)
+    found = _match(levels, total, sure, total[:, sure] <= DEPTH * CEILING)
+    return None if found is None else found.without_ends(TAIL_TOGETHER)
+
+
+def _range_in_noise(matcher: Matcher, everywhere: Range, around: Range) -> Range | None:
+    """What many views show, or else pictures so small that noise averages out; None if nothing."""
+    known = _only_found([_explain_together(matcher, everywhere)])
+    if not known:
+        volumes = [_compare_around(matcher, around, size) for size in SIDES_IN_NOISE]
+        known = _explain_all(volumes, FEWEST_IN_NOISE)
+        if not _is_clear(volumes[0]) and not _beats_chance(matcher, volumes, known):
+            return None
     low, high = _common_range(known)
     more = 2 * max(matches.spacing for matches in known)  # only some of the scene can be seen
     return low - more, high + more
@@ -157,14 +205,10 @@ def _beats_chance(matcher: Matcher, volumes: list[Costs], known: list[Matches]) 
     """Whether more matches were found than among pictures that have nothing to do with each other.
 
     Smooth noise resembles other smooth noise somewhere. How often is found out by the same
-    comparison with strange pictures; it is not needed if most of the texture is matched.
+    comparison with strange pictures.
     """
     if not known:
         return False
-    is_textured = volumes[0].texture[::THINNING, ::THINNING] > TEXTURE
-    clear = _explain(volumes[0])
-    if clear is not None and clear.sure.sum() > CLEAR * is_textured.sum():
-        return True
     strange = matcher.strange()
     compared = [strange.compare(costs.side, costs.levels, costs.reach) for costs in volumes]
     chance = max((matches.sure.mean() for matches in _explain_all(compared, 0.0)), default=0.0)
@@ -317,8 +361,8 @@ def _match(
         return None
     together = fits if others is None else np.concatenate([fits, others], axis=1)
     first, last = _shortest_interval(together, levels)
-    level = _descend(total, total[first : last + 1].argmin(axis=0) + first)
-    disparity = _between_levels(levels, total, level)
+    level = descend(total, total[first : last + 1].argmin(axis=0) + first)
+    disparity = between_levels(levels, total, level)
     spacing = float(levels[1] - levels[0]) if len(levels) > 1 else 1.0
     believed = sure & _has_company(disparity, sure, 2 * spacing)
     is_enough = np.count_nonzero(believed) >= FEWEST
@@ -381,39 +425,6 @@ def _shortest_interval(fits: BoolArray, levels: FloatArray) -> tuple[int, int]:
     middles = np.abs(levels[shortest] + levels[ends[shortest]])
     first = int(shortest[middles.argmin()])
     return first, int(ends[first])
-
-
-def _descend(total: NDArray[np.uint16], level: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Walk from a level to the next minimum of each pixel, which may lie outside the interval."""
-    top = len(total) - 1
-    for _ in range(len(total)):
-        here, above, below = (
-            np.take_along_axis(total, np.clip(level + step, 0, top)[None], axis=0)[0]
-            for step in (0, 1, -1)
-        )
-        step = np.where((above < here) & (above <= below), 1, np.where(below < here, -1, 0))
-        if not step.any():
-            break
-        level = np.clip(level + step, 0, top)
-    return level
-
-
-def _between_levels(
-    levels: FloatArray, total: NDArray[np.uint16], level: NDArray[np.intp]
-) -> FloatArray:
-    """Disparity at the minimum of the parabola through the best level and its neighbours."""
-    if len(levels) < 3:
-        return levels[level]
-    inner = np.clip(level, 1, len(levels) - 2)
-    before, here, after = (
-        np.take_along_axis(total, (inner + step)[None], axis=0)[0].astype(np.float32)
-        for step in (-1, 0, 1)
-    )
-    bend = before - 2 * here + after
-    offset = np.where(bend > 0, 0.5 * (before - after) / np.maximum(bend, 1e-3), 0)
-    spacing = levels[1] - levels[0]
-    fine = levels[inner] + np.clip(offset, -0.5, 0.5) * spacing
-    return np.asarray(np.where(inner == level, fine, levels[level]), dtype=np.float32)
 
 
 def _has_company(disparity: FloatArray, sure: BoolArray, tolerance: float) -> BoolArray:

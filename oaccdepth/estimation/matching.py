@@ -122,7 +122,7 @@ class Matcher:
         """
         rows, columns = self.light_field.grid
         factor = max(1.0, max(self.light_field.resolution) / side)
-        detail, contrast = self._detail((rows // 2, columns // 2), factor)
+        detail, contrast = self.detail((rows // 2, columns // 2), factor)
         usual = float(np.clip(np.percentile(contrast, 75) / 2, LEAST_FLOOR, MOST_FLOOR))
         floor = LEAST_FLOOR if faint else usual
         centre = _as_bytes(detail, contrast, floor)
@@ -166,7 +166,7 @@ class Matcher:
         """The chosen views, opposite ones together."""
         places = self.light_field.camera_places
         moving = {
-            side: Moving(_as_bytes(*self._detail(view, factor), floor), places[view])
+            side: Moving(_as_bytes(*self.detail(view, factor), floor), places[view])
             for side, view in chosen.items()
         }
         pairs = [[moving[side] for side in pair if side in moving] for pair in OPPOSITE]
@@ -183,7 +183,7 @@ class Matcher:
             return np.asarray(costs[0], dtype=np.uint8)
         return np.asarray(cv2.addWeighted(costs[0], 0.5, costs[1], 0.5, 0), dtype=np.uint8)
 
-    def _detail(self, view: tuple[int, int], factor: float) -> tuple[FloatArray, FloatArray]:
+    def detail(self, view: tuple[int, int], factor: float) -> tuple[FloatArray, FloatArray]:
         """Detail of a reduced view, and its local contrast."""
         if view not in self._grey:
             self._grey[view] = as_grey(self.light_field.views[view])
@@ -229,3 +229,36 @@ def _views_on_axes(light_field: LightField) -> Sides:
 def _as_bytes(detail: FloatArray, contrast: FloatArray, floor: float) -> Bytes:
     scaled = detail / (contrast + np.float32(floor)) * UNIT + MIDDLE
     return np.asarray(np.clip(np.rint(scaled), 0, 255), dtype=np.uint8)
+
+
+def descend(total: NDArray[np.uint16], level: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Walk from a level to the next minimum of each pixel, which may lie outside the interval."""
+    top = len(total) - 1
+    for _ in range(len(total)):
+        here, above, below = (
+            np.take_along_axis(total, np.clip(level + step, 0, top)[None], axis=0)[0]
+            for step in (0, 1, -1)
+        )
+        step = np.where((above < here) & (above <= below), 1, np.where(below < here, -1, 0))
+        if not step.any():
+            break
+        level = np.clip(level + step, 0, top)
+    return level
+
+
+def between_levels(
+    levels: FloatArray, total: NDArray[np.uint16], level: NDArray[np.intp]
+) -> FloatArray:
+    """Disparity at the minimum of the parabola through the best level and its neighbours."""
+    if len(levels) < 3:
+        return levels[level]
+    inner = np.clip(level, 1, len(levels) - 2)
+    before, here, after = (
+        np.take_along_axis(total, (inner + step)[None], axis=0)[0].astype(np.float32)
+        for step in (-1, 0, 1)
+    )
+    bend = before - 2 * here + after
+    offset = np.where(bend > 0, 0.5 * (before - after) / np.maximum(bend, 1e-3), 0)
+    spacing = levels[1] - levels[0]
+    fine = levels[inner] + np.clip(offset, -0.5, 0.5) * spacing
+    return np.asarray(np.where(inner == level, fine, levels[level]), dtype=np.float32)

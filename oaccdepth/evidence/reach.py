@@ -1,4 +1,4 @@
-"""How far what the views say reaches: not far into areas where they say nothing.
+"""How far the views agree on a map, and how far what they say reaches.
 
 Where a picture is black, saturated or plain, every disparity fits. What is answered there was
 carried from the surroundings, and the farther, the less it is worth.
@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from oaccdepth.evidence.plain import PRESENT, differences
+from oaccdepth.evidence import differences
+from oaccdepth.evidence.plain import PRESENT
 from oaccdepth.evidence.views import Views, thin_out
 
 RADIUS = 2  # px: information is averaged over 5x5
@@ -18,33 +19,36 @@ LEAST = 0.00013  # of information, at one step: less is nothing that 8 bits coul
 NOISE_GAIN = 325.0  # of noise squared, at one step: measured at 1 and 4 grey levels
 MOST_NOISE = 0.02  # mean difference of views; in stronger noise the fit hardly hears it
 CALM = 0.1  # share of the pixels on which noise is measured: those with the least information
-MEASURED_VIEWS = 4  # to measure the noise on
+MEASURED_VIEWS = 4  # that are compared with the reference: as good as twenty
 DECAY = 0.5**0.125  # per px: half as much every 8 px
 FARTHEST = 32  # px: from there on a sixteenth is as good as nothing
 
 
 @torch.no_grad()
-def reach(views: Views, disparity: Tensor, information: Tensor) -> Tensor:
+def apart(views: Views, disparity: Tensor) -> Tensor:
+    """How far the colours of some views are from the reference's (k, h, w); NaN: not there."""
+    some = views.only(thin_out(views.steps, MEASURED_VIEWS))
+    found = differences(some, disparity)
+    return torch.where(found < PRESENT, found, torch.nan) / len(views.reference)
+
+
+def misfit(differences: Tensor) -> Tensor:
+    """Mean square (h, w) of differences (k, h, w); 1, the worst, where no view is there."""
+    return differences.square().nanmean(0).nan_to_num(1.0)
+
+
+@torch.no_grad()
+def reach(views: Views, differences: Tensor, information: Tensor) -> Tensor:
     """What is left (h, w) of the information nearby: 1 where the views say something themselves."""
     side = 2 * RADIUS + 1
     mean = F.avg_pool2d(information[None, None], side, 1, RADIUS, count_include_pad=False)
     calm = mean[0, 0] <= mean.flatten().kthvalue(1 + int(CALM * mean.numel())).values
     steps = float(views.steps.square().sum(1).mean())  # information grows with their square
-    floor = steps * (LEAST + NOISE_GAIN * min(noise(views, disparity, calm), MOST_NOISE) ** 2)
+    # Elsewhere than at calm pixels views differ by how they are interpolated as well.
+    noise = min(float(differences[:, calm].nanmedian().nan_to_num(0.0)), MOST_NOISE)
+    floor = steps * (LEAST + NOISE_GAIN * noise**2)
     own = ((mean - floor) / floor).clamp(0, 1)
     found = own
     for _ in range(FARTHEST):
         found = torch.maximum(own, DECAY * F.max_pool2d(found, 3, 1, 1))
     return found[0, 0]
-
-
-def noise(views: Views, disparity: Tensor, calm: Tensor) -> float:
-    """Median difference of the views' colours to the reference's, at calm pixels (h, w).
-
-    Elsewhere views differ by how they are interpolated as well.
-    """
-    some = views.only(thin_out(views.steps, MEASURED_VIEWS))
-    channels = len(views.reference)
-    found = differences(some, disparity)[:, calm] / channels
-    there = found[found < PRESENT / channels]
-    return float(there.median()) if len(there) else 0.0

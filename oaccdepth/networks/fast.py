@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from oaccdepth import evidence
 from oaccdepth.evidence.fit import fewer, fit
 from oaccdepth.evidence.noise import calmed, measured
-from oaccdepth.evidence.reach import reach
+from oaccdepth.evidence.reach import apart, misfit, reach
 from oaccdepth.evidence.surfaces import FIELDS, settle_edges, surfaces
 from oaccdepth.evidence.views import Views, present, thin_out
 from oaccdepth.networks.blocks import Hourglass, UNet, by_level, join, plus
@@ -41,6 +41,7 @@ LARGEST_PLACE = 4.0  # steps between candidates
 RECEPTIVE_MARGIN = 64
 SIGN_RADIUS = 2  # px
 LEAST_INFORMATION = 1e-3  # less than an 8-bit picture can hold
+LEAST_MISFIT = 0.004**2  # a difference of one grey level of 255
 STRIP = 64  # rows at full resolution
 STRIP_MARGIN = 4  # rows around them that three 3x3 layers see, rounded up to an even number
 
@@ -81,6 +82,7 @@ class Answer:
     _: KW_ONLY
     hypotheses: Tensor  # (b, l) or (b, n, h, w) [px]: disparities of the logits
     information: Tensor | None = None  # (b, h, w): how strongly the views support it, after a fit
+    misfit: Tensor | None = None  # (b, h, w): squared difference of the views, after the last fit
     reach: Tensor | None = None  # (b, h, w) in [0, 1]: less where it comes from elsewhere
 
 
@@ -193,11 +195,13 @@ class FastNet(nn.Module):
         """Fit an answer to the views: before each refinement, and after the last one."""
         asked = fewer(views)
         disparity, information = fit(asked, answer.disparity[0], times)
-        far = reach(asked, disparity, information)[None] if times > 1 else None
+        answer = replace(answer, information=information[None])
         if times > 1:
+            differences = apart(asked, disparity)
+            far = reach(asked, differences, information)[None]
+            answer = replace(answer, misfit=misfit(differences)[None], reach=far)
             disparity = settle_edges(disparity, views.reference)
-        information = information[None]
-        return replace(answer, disparity=disparity[None], information=information, reach=far)
+        return replace(answer, disparity=disparity[None])
 
     def first_pass(self, volume: Tensor, picture: Tensor, levels: Tensor) -> tuple[Tensor, ...]:
         """Evidence (b, l/2, 24, h, w) uint8 to the fields of an Answer."""
@@ -245,9 +249,9 @@ class FastNet(nn.Module):
 
         It is 0 far from any texture, where the views say nothing.
         """
-        certainty, information, offset = self.config.certainty
+        certainty, misfit, offset = self.config.certainty
         one, other = signs(answer)
-        sure = torch.sigmoid(certainty * one + information * other + offset)
+        sure = torch.sigmoid(certainty * one + misfit * other + offset)
         return sure if answer.reach is None else sure * answer.reach
 
     @torch.no_grad()
@@ -287,14 +291,15 @@ def only(maps: Maps, index: int) -> Maps:
 
 
 def signs(answer: Answer) -> tuple[Tensor, Tensor]:
-    """The signs of a good answer (b, h, w): the network's certainty and the views' support.
+    """The signs of a good answer (b, h, w): the network's certainty and how little views differ.
 
     Both are averaged over a few pixels, because upsampling leaves a fine pattern in them.
     """
-    maps = torch.stack([answer.certainty, said(answer)], 1)
+    differ = torch.ones_like(answer.disparity) if answer.misfit is None else answer.misfit
+    maps = torch.stack([answer.certainty, differ], 1)
     side = 2 * SIGN_RADIUS + 1
-    certainty, firm = F.avg_pool2d(maps, side, 1, SIGN_RADIUS, count_include_pad=False).unbind(1)
-    return certainty, torch.log(firm + LEAST_INFORMATION)
+    certainty, differ = F.avg_pool2d(maps, side, 1, SIGN_RADIUS, count_include_pad=False).unbind(1)
+    return certainty, torch.log(differ + LEAST_MISFIT)
 
 
 def said(answer: Answer) -> Tensor:

@@ -106,6 +106,11 @@ def no_grid(path: Path, options: ReadOptions) -> InvalidLightField:
     """Say that the pictures in a folder do not form a grid of views, and what to do."""
     names = list_files(path)
     pictures = view_names(names)
+    if len(pictures) == 1:
+        return InvalidLightField(
+            f"{path}: a single picture, {pictures[0]}. "
+            "Disparity needs two views or more of the same scene."
+        )
     if options.pattern is not None:
         return InvalidLightField(
             f"{path}: --pattern {options.pattern} matches no grid of views "
@@ -117,8 +122,8 @@ def no_grid(path: Path, options: ReadOptions) -> InvalidLightField:
             f"{path}: {len(pictures)} pictures, such as {pictures[0]}, do not fill a grid of "
             f"{rows} x {columns}. Correct --views, or describe the names with --pattern REGEX."
         )
-    count = "1 picture" if len(pictures) == 1 else f"{len(pictures)} pictures"
     return InvalidLightField(
-        f"{path}: the grid cannot be inferred from {count}, such as {pictures[0]}. "
+        f"{path}: the grid cannot be inferred from {len(pictures)} pictures, "
+        f"such as {pictures[0]}. "
         "Pass --views UxV if they are numbered, or describe their names with --pattern REGEX."
     )

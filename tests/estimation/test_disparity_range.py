@@ -199,6 +199,14 @@ def test_a_wall_with_hardly_any_texture_is_in_the_range(levels, grid, at, noise)
     covers_tightly(faint_wall(levels, grid, at, noise), at, 1.0)
 
 
+@pytest.mark.parametrize("side", [9, 5])
+def test_a_dull_wall_in_strong_noise_is_in_the_range(side):
+    """It shows in no single view, but in means of many."""
+    found = estimate_range(faint_wall(12, (side, side), noise=0.1))
+    assert found is not None
+    assert -4.0 < found[0] <= -2.0 and 1.0 <= found[1] < 3.0
+
+
 @pytest.mark.parametrize("noise", [0, 2 / 255])
 def test_a_wall_without_texture_needs_no_range(noise):
     """Nothing shows where it is; noise is not texture."""

@@ -1,4 +1,4 @@
-"""How far information reaches into areas that have none."""
+"""How far the views agree, and how far information reaches into areas that have none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from layered import Plane, Surface, cloud_texture, render
 
 from oaccdepth.estimation.blocks import Wanted, cut_views
 from oaccdepth.evidence.fit import fit
-from oaccdepth.evidence.reach import reach
+from oaccdepth.evidence.reach import apart, misfit, reach
 from oaccdepth.lightfield import LightField
 from oaccdepth.writers.scenes import with_8_bits
 
@@ -27,7 +27,7 @@ def looked_at(noise, shade=0.5):
     wanted = Wanted(torch.tensor([-1.0, 1.0]), 1, SIDE, light_field.reference_view)
     views = cut_views(light_field, wanted, (slice(0, SIDE), slice(0, SIDE)), torch.device("cpu"))
     disparity, information = fit(views, torch.zeros(SIDE, SIDE))
-    return reach(views, disparity, information).numpy()
+    return reach(views, apart(views, disparity), information).numpy()
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,31 @@ def test_half_is_left_after_eight_pixels():
         (slice(0, 32), slice(0, 32)),
         torch.device("cpu"),
     )
-    left = reach(views, torch.zeros(32, 32), information)
+    left = reach(views, apart(views, torch.zeros(32, 32)), information)
     torch.testing.assert_close(left[16, 2], torch.tensor(1.0))  # 5x5 means: two columns more
     torch.testing.assert_close(left[16, 10], torch.tensor(0.5))
     torch.testing.assert_close(left[16, 18], torch.tensor(0.25))
+
+
+def test_the_misfit_is_the_mean_square_of_what_is_there():
+    """Four views of which one is absent and one outside the frame on the left."""
+    values = np.full((3, 3, 32, 32, 3), 0.5, np.float32)
+    values[0, 1], values[1, 0] = 0.6, 0.8
+    values[1, 2, ..., 0] = 0.2  # by 0.3 in one of three colours
+    valid = np.zeros((3, 3), bool)
+    valid[[0, 1, 1, 1], [1, 0, 1, 2]] = True
+    views = cut_views(
+        LightField(values, valid=valid),
+        Wanted(torch.tensor([-8.0, 8.0]), 1, 32, (1, 1)),
+        (slice(0, 32), slice(0, 32)),
+        torch.device("cpu"),
+    )
+    found = misfit(apart(views, torch.full((32, 32), -8.0)))
+    inner, left = (0.1**2 + 0.3**2 + 0.1**2) / 3, (0.1**2 + 0.1**2) / 2
+    expected = {(16, 16): inner, (16, 2): left}
+    for place, value in expected.items():
+        assert float(found[place]) == pytest.approx(value, rel=1e-4)
+
+
+def test_where_no_view_is_there_the_misfit_is_the_worst():
+    assert misfit(torch.full((4, 2, 2), torch.nan)).tolist() == [[1.0, 1.0], [1.0, 1.0]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -85,6 +86,18 @@ def test_a_single_pass_is_the_first_and_the_last_fit(scene, untrained, answers):
     assert len(only) == 1
     torch.testing.assert_close(only[0].disparity, expected.disparity)
     assert only[0].information is not None and answers[0].information is None
+
+
+def test_an_answer_that_the_views_contradict_is_less_sure(scene, untrained, answers):
+    """However certain the network is: here it is as certain of both."""
+    views, _ = of_scene(scene, untrained)
+    truth = torch.from_numpy(scene.disparity)[None]
+    judge = FastNet(replace(FAST, certainty=(0.0, -0.5, -3.0)))
+    right, wrong = (
+        judge.confidence(untrained.polish(views, replace(answers[0], disparity=disparity), 2))
+        for disparity in (truth, truth + 0.75)
+    )
+    assert right.mean() > wrong.mean() + 0.2
 
 
 def test_steps_between_candidates_shrink(untrained):

@@ -74,6 +74,16 @@ def test_grid_that_cannot_be_inferred(tmp_path, views):
     fails(InvalidLightField, tmp_path, message.replace("10 pictures", "3 pictures"))
 
 
+@pytest.mark.parametrize("options", [{}, {"views": (1, 1)}, {"pattern": r"(\d+)x"}])
+def test_a_single_picture_is_no_light_field(tmp_path, views, options):
+    files.write_picture(tmp_path / "img_0.png", views[0, 0])
+    message = (
+        f"{tmp_path}: a single picture, img_0.png. "
+        "Disparity needs two views or more of the same scene."
+    )
+    fails(InvalidLightField, tmp_path, message, **options)
+
+
 @pytest.mark.parametrize(
     ("pattern", "message"),
     [

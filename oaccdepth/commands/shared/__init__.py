@@ -77,7 +77,12 @@ def echo(*lines: str) -> None:
 class _ToStderr(logging.Handler):
     """Writes to the current stderr, because a progress bar replaces it while it runs."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
     def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(record.getMessage())
         sys.stderr.write(f"{printable_lines(self.format(record))}\n")
 
 
@@ -148,6 +153,9 @@ def print_message(text: str, quiet: bool = False) -> None:
 
 
 def print_notes(notes: Iterable[str], quiet: bool) -> None:
-    """Print each note once, to stderr."""
+    """Print each note once, to stderr, unless a warning has said it already."""
+    handlers = logging.getLogger("oaccdepth").handlers
+    said = [text for handler in handlers if isinstance(handler, _ToStderr) for text in handler.said]
     for note in dict.fromkeys(notes):
-        print_message(f"note: {note}", quiet)
+        if not any(note[1:] in text for text in said):  # a warning begins with the source's name
+            print_message(f"note: {note}", quiet)
