@@ -20,7 +20,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -342,19 +341,19 @@ def describe_data(data: Path, scenes: Sequence[Scene]) -> dict[str, str]:
 def batches(patches: Dataset[Batch], options: TrainOptions, step: int) -> Iterator[Batch]:
     """Batches from this step on, prepared by other processes while the network works."""
     last = options.steps if options.steps is not None else 1 << 40
-    loader = partial(
-        DataLoader,
-        patches,
-        sampler=range(step, last),
-        batch_size=None,
-        num_workers=options.workers,
-        prefetch_factor=4 if options.workers else None,
-        multiprocessing_context="fork" if options.workers and hasattr(os, "fork") else None,
-        worker_init_fn=signals.ignore,  # or torch tells of every process that a signal ends
-    )
-    with signals.uninterrupted(), warnings.catch_warnings():  # while processes start
-        warnings.simplefilter("ignore", UserWarning)  # of more processes than cores
-        return iter(loader())
+    with warnings.catch_warnings(), signals.uninterrupted():  # while processes start
+        # Torch finds more processes than processors unwise, but the user asked for them.
+        warnings.simplefilter("ignore", UserWarning)
+        loader = DataLoader(
+            patches,
+            sampler=range(step, last),
+            batch_size=None,
+            num_workers=options.workers,
+            prefetch_factor=4 if options.workers else None,
+            multiprocessing_context="fork" if options.workers and hasattr(os, "fork") else None,
+            worker_init_fn=signals.ignore,  # or torch tells of every process that a signal ends
+        )
+        return iter(loader)
 
 
 def on_device(batch: Batch, device: torch.device) -> Batch:
