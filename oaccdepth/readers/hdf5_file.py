@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import itertools
-import re
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from oaccdepth.errors import InvalidLightField, UnreadableFile
 from oaccdepth.files.limits import claimed_bytes
 from oaccdepth.files.regular import open_regular
 from oaccdepth.readers.containers import Dataset
+from oaccdepth.readers.hdf5_trees import SIGNATURE, check_names
 
 MOST_ITEMS = 10_000  # in a file; with links, a small file can list a billion
 # Filter ids: gzip, shuffle, checksum, lzf. Others allocate any size that the file claims.
 FILTERS = {1, 2, 3, 32000}
-SIGNATURE = b"\x89HDF\r\n\x1a\n"
-INNER_NODE = re.compile(rb"TREE\0(?=[^\0])")  # of the names in a group; the next byte is its level
 # What h5py raises on damaged files.
 DAMAGED = (
     OSError,
@@ -61,35 +58,10 @@ def open_file(path: Path) -> Iterator[Any]:
         raise UnreadableFile(f"{path}: damaged or not {kind} file. Copy it again.") from error
 
 
-def _check_trees(file: BinaryIO) -> None:
-    """Refuse a tree of names that contains a cycle: HDF5 would follow it until it crashes.
-
-    A group node is "TREE", 0, level, the number of children, two siblings, then keys and children
-    alternating. Children are one level lower (HDF5 File Format Specification, III.A.1).
-    """
-    with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-        starts = (0, *(512 << power for power in range(54)))
-        base = next((at for at in starts if data[at : at + 8] == SIGNATURE), None)
-        if base is None:
-            return  # HDF5 itself will report it
-        of_sizes = base + (13 if data[base + 8] < 2 else 9)
-        address_bytes, key_bytes = data[of_sizes], data[of_sizes + 1]
-        for node in INNER_NODE.finditer(data):
-            level, count = struct.unpack_from("<BH", data, node.end())
-            first = node.end() + 3 + 2 * address_bytes + key_bytes
-            for number in range(count):
-                at = first + number * (address_bytes + key_bytes)
-                child = base + int.from_bytes(data[at : at + address_bytes], "little")
-                if data[child : child + 6] != b"TREE\0" + bytes([level - 1]):
-                    raise ValueError("a tree that is none")
-
-
 def list_datasets(path: Path, file: Any) -> list[Dataset]:
     """List the datasets at the root and in its groups (a MATLAB struct is a group)."""
     import h5py
 
-    with open_regular(path) as plain:
-        _check_trees(plain)
     found = []
     counted = itertools.count()
     for name, item in _items(path, file, counted):
@@ -108,6 +80,9 @@ def _items(path: Path, group: Any, counted: Iterator[int]) -> Iterator[tuple[str
     """Yield names and objects of a group, without soft links: their targets are listed anyway."""
     import h5py
 
+    with open_regular(path) as plain:
+        low, high = h5py.h5g.get_objinfo(group.id).objno
+        check_names(plain, low + (high << 32))  # two numbers on Windows, otherwise high is 0
     for name in group:
         if next(counted) >= MOST_ITEMS:
             raise UnreadableFile(f"{path}: holds more than {MOST_ITEMS} arrays. Copy it again.")

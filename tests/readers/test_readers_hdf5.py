@@ -1,6 +1,7 @@
 """HDF5 files made to crash the library, to fill the memory, or to reach other files."""
 
 import os
+import re
 import struct
 
 import h5py
@@ -60,6 +61,21 @@ def test_usual_filters_of_hdf5(tmp_path, compression):
     assert np.array_equal(readers.read(tmp_path / "a.h5").views, VIEWS)
 
 
+def refused_in_a_child(path):
+    """Whether a file is refused, in a process of its own, which may crash."""
+
+    def act():
+        with pytest.raises(UnreadableFile, match="damaged or not an HDF5 file"):
+            readers.read(path)
+
+    return run_child(act) == 0
+
+
+def crowd(group, count, target):
+    for number in range(count):
+        group[f"{number:05d}"] = target
+
+
 @pytest.mark.parametrize("userblock", [0, 512])
 def test_a_tree_of_names_that_leads_back_to_itself(tmp_path, userblock):
     """HDF5 follows it until it crashes, so the test runs in its own process."""
@@ -71,18 +87,47 @@ def test_a_tree_of_names_that_leads_back_to_itself(tmp_path, userblock):
     data[node + 5] = 1  # its children are nodes
     struct.pack_into("<Q", data, node + 8 + 3 * 8, node - userblock)  # the first one is itself
     path.write_bytes(data)
-
-    def act():
-        with pytest.raises(UnreadableFile, match=r"a\.h5: damaged or not an HDF5 file"):
-            readers.read(path)
-
-    assert run_child(act) == 0
+    assert refused_in_a_child(path)
     with h5py.File(crowded, "w", libver="earliest", userblock_size=userblock) as file:
         file["LF"] = VIEWS
         for number in range(300):
             file[f"{number}"] = 0  # so many that nodes have child nodes
     assert b"TREE\0\1" in crowded.read_bytes()
     assert np.array_equal(readers.read(crowded).views, VIEWS)
+
+
+def test_a_tree_of_names_whose_branches_meet(tmp_path):
+    """Ten levels of such nodes are a tree of a billion names, in a small file."""
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver="earliest") as file:
+        file["LF"] = VIEWS
+        crowd(file, 300, file["LF"])
+    assert np.array_equal(readers.read(path).views, VIEWS)
+    data = bytearray(path.read_bytes())
+    node = data.index(b"TREE\0\1")
+    assert struct.unpack_from("<H", data, node + 6)[0] > 1
+    first, step = node + 8 + 3 * 8, 16
+    data[first + step : first + step + 8] = data[first : first + 8]
+    path.write_bytes(data)
+    assert refused_in_a_child(path)
+
+
+def test_more_names_than_announced(tmp_path):
+    """In the new format, in the order of their making. HDF5 makes room for as many as announced."""
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        file["LF"] = VIEWS
+        for name, count in (("a", 2000), ("b", 1000)):
+            crowd(file.create_group(name, track_order=True), count, file["LF"])
+    assert np.array_equal(readers.read(path).views, VIEWS)
+    data = bytearray(path.read_bytes())
+    headers = [found.start() for found in re.finditer(rb"BTHD\x00\x06", data)]
+    assert len(headers) == 2
+    more, fewer = (struct.unpack_from("<Q", data, header + 16)[0] for header in headers)
+    assert data[more : more + 4] == data[fewer : fewer + 4] == b"BTIN"
+    data[fewer : fewer + 512] = data[more : more + 512]
+    path.write_bytes(data)
+    assert refused_in_a_child(path)
 
 
 def test_a_tree_of_chunks_that_leads_back_to_itself(tmp_path):
@@ -95,12 +140,7 @@ def test_a_tree_of_chunks_that_leads_back_to_itself(tmp_path):
     key_bytes = 8 + 8 * 6
     struct.pack_into("<Q", data, node + 8 + 2 * 8 + key_bytes, node)
     path.write_bytes(data)
-
-    def act():
-        with pytest.raises(UnreadableFile, match=r"a\.h5: damaged or not an HDF5 file"):
-            readers.read(path)
-
-    assert run_child(act) == 0
+    assert refused_in_a_child(path)
 
 
 @pytest.mark.parametrize("name", ["LF", "valid", "disp_lowres"])
