@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -13,7 +14,7 @@ from oaccdepth.errors import InvalidLightField, UnreadableFile
 from oaccdepth.files.limits import claimed_bytes
 from oaccdepth.files.regular import open_regular
 from oaccdepth.readers.containers import Dataset
-from oaccdepth.readers.hdf5_trees import SIGNATURE, check_names
+from oaccdepth.readers.hdf5_trees import SIGNATURE, check_chunks, check_names
 
 MOST_ITEMS = 10_000  # in a file; with links, a small file can list a billion
 # Filter ids: gzip, shuffle, checksum, lzf. Others allocate any size that the file claims.
@@ -81,8 +82,7 @@ def _items(path: Path, group: Any, counted: Iterator[int]) -> Iterator[tuple[str
     import h5py
 
     with open_regular(path) as plain:
-        low, high = h5py.h5g.get_objinfo(group.id).objno
-        check_names(plain, low + (high << 32))  # two numbers on Windows, otherwise high is 0
+        check_names(plain, _header(group))
     for name in group:
         if next(counted) >= MOST_ITEMS:
             raise UnreadableFile(f"{path}: holds more than {MOST_ITEMS} arrays. Copy it again.")
@@ -91,6 +91,14 @@ def _items(path: Path, group: Any, counted: Iterator[int]) -> Iterator[tuple[str
             raise _elsewhere(path, name, link.filename)
         if isinstance(link, h5py.HardLink):
             yield name, group[name]
+
+
+def _header(item: Any) -> int:
+    """Return the address of an object's header."""
+    import h5py
+
+    low, high = h5py.h5g.get_objinfo(item.id).objno
+    return int(low + (high << 32))  # in two parts on Windows, otherwise high is 0
 
 
 def _elsewhere(path: Path, name: str, other: str) -> UnreadableFile:
@@ -106,6 +114,9 @@ def _describe(path: Path, name: str, dataset: Any) -> Dataset:
     if dataset.external:
         raise _elsewhere(path, name, str(dataset.external[0][0]))
     _check_filters(path, name, dataset)
+    if dataset.chunks:
+        with open_regular(path) as plain:
+            check_chunks(plain, _header(dataset), _count_chunks(dataset))
     itemsize = dataset.dtype.itemsize
     shape = tuple(int(size) for size in dataset.shape or ())
     # A chunk is decompressed as a whole, even if the array is smaller.
@@ -113,6 +124,14 @@ def _describe(path: Path, name: str, dataset: Any) -> Dataset:
     # get_storage_size adds up the chunks, and crashes if their tree contains a cycle.
     stored = path.stat().st_size if dataset.chunks else int(dataset.id.get_storage_size())
     return Dataset(name, shape, dataset.dtype.kind in "biuf", claimed, stored)
+
+
+def _count_chunks(dataset: Any) -> int | None:
+    """Return how many chunks the dataset may have, None if there is no limit."""
+    if None in dataset.maxshape:
+        return None
+    sides = zip(dataset.maxshape, dataset.chunks, strict=True)
+    return math.prod(-(-int(side) // int(of_chunk)) for side, of_chunk in sides)
 
 
 def _check_filters(path: Path, name: str, dataset: Any) -> None:

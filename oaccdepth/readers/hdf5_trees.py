@@ -1,8 +1,8 @@
-"""Checks the trees of names in an HDF5 file, before the library follows them.
+"""Checks trees of names and lists of chunks in an HDF5 file, before the library follows them.
 
-The library trusts these trees. It crashes if one leads back to itself or holds more names than it
-announces, and it never finishes if branches meet again and again. References in parentheses are to
-the HDF5 File Format Specification, version 3.0.
+The library trusts them. It crashes if a tree leads back to itself, if it holds more names than it
+announces, or if a list is too short; it never finishes if branches meet again and again. References
+in parentheses are to the HDF5 File Format Specification, version 3.0.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ SIGNATURE = b"\x89HDF\r\n\x1a\n"
 MOST_NODES = 100_000  # in a tree, or waiting to be visited; a node has many names
 MOST_MESSAGES = 65_535  # in an object header; its first version cannot count more
 MOST_LEVELS = 16  # above a leaf; the library cannot count the names below more
-LINK_INFO, CONTINUATION, SYMBOL_TABLE = 0x02, 0x10, 0x11  # types of messages
+LINK_INFO, LAYOUT, CONTINUATION, SYMBOL_TABLE = 0x02, 0x08, 0x10, 0x11  # types of messages
+BY_NAME, BY_AGE = 5, 6  # types of trees
+RECORD_BYTES = {BY_NAME: 11, BY_AGE: 15}
+CHUNKED, LISTED = 2, 3  # a layout, and how it finds its chunks
 
 
 @dataclass(frozen=True)
@@ -56,9 +59,25 @@ def check_names(file: BinaryIO, header: int) -> None:
         if kind == SYMBOL_TABLE:
             _walk_old(data, data.address(at))
         elif kind == LINK_INFO:
-            counts = {_walk_new(data, tree) for tree in _indexes(data, at)}
+            counts = {_walk_new(data, tree, kind) for kind, tree in _indexes(data, at)}
             if len(counts) > 1:
                 raise ValueError("two trees of the same names that differ")
+
+
+def check_chunks(file: BinaryIO, header: int, count: int | None) -> None:
+    """Raise ValueError if the dataset with this object header lists another number of chunks.
+
+    Only the new layout (IV.A.2.i, version 4) has a list (VII.D); others have trees.
+    """
+    data = _open(file)
+    for kind, at in _messages(data, header):
+        if kind == LAYOUT and data.number(at, 1) >= 4 and data.number(at + 1, 1) == CHUNKED:
+            index = at + 5 + data.number(at + 3, 1) * data.number(at + 4, 1)
+            chunks = data.address(index + 2)
+            if data.number(index, 1) != LISTED or data.is_nowhere(chunks):
+                continue
+            if data.take(chunks, 4) != b"FAHD" or data.length(chunks + 8) != count:
+                raise ValueError("another number of chunks than the array has")
 
 
 def _open(file: BinaryIO) -> _Bytes:
@@ -121,18 +140,21 @@ def _walk_old(data: _Bytes, root: int) -> None:
     _visit(_Node(root, data.number(root + 5, 1)), children)
 
 
-def _indexes(data: _Bytes, at: int) -> list[int]:
-    """Return the trees that a link info message names (IV.A.2.c): by name, and by age."""
+def _indexes(data: _Bytes, at: int) -> list[tuple[int, int]]:
+    """Return types and addresses of the trees that a link info message names (IV.A.2.c)."""
     flags = data.number(at + 1, 1)
-    by_name = at + 2 + (8 if flags & 1 else 0) + data.address_bytes
-    places = (by_name, by_name + data.address_bytes) if flags & 2 else (by_name,)
-    trees = [data.address(place) for place in places]
-    return [tree for tree in trees if not data.is_nowhere(tree)]
+    first = at + 2 + (8 if flags & 1 else 0) + data.address_bytes
+    trees = [(BY_NAME, data.address(first))]
+    if flags & 2:
+        trees.append((BY_AGE, data.address(first + data.address_bytes)))
+    return [(kind, tree) for kind, tree in trees if not data.is_nowhere(tree)]
 
 
-def _walk_new(data: _Bytes, header: int) -> int:
+def _walk_new(data: _Bytes, header: int, kind: int) -> int:
     """Visit a tree of version 2 (III.A.2); return the number of its names."""
     record_bytes, depth = data.number(header + 10, 2), data.number(header + 12, 2)
+    if data.number(header + 5, 1) != kind or record_bytes != RECORD_BYTES[kind]:
+        raise ValueError("a tree of something else")
     levels = _levels(data, data.number(header + 6, 4), record_bytes, depth)
     after_root = header + 16 + data.address_bytes
 
@@ -159,8 +181,8 @@ def _walk_new(data: _Bytes, header: int) -> int:
 
 def _levels(data: _Bytes, node_bytes: int, record_bytes: int, depth: int) -> list[tuple[int, int]]:
     """Return for each level, from the leaves up: names in a node, bytes of a pointer to a child."""
-    if depth > MOST_LEVELS or record_bytes == 0:
-        raise ValueError("too many levels, or names without bytes")
+    if depth > MOST_LEVELS:
+        raise ValueError("too many levels")
     below = leaf = (node_bytes - 10) // record_bytes  # names in a child with all below it
     levels = [(leaf, 0)]
     for level in range(1, depth + 1):

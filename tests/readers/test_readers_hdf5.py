@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import struct
 
 import h5py
@@ -15,6 +16,7 @@ from oaccdepth.errors import UnreadableFile
 from oaccdepth.lightfield import Camera, LightField
 from oaccdepth.writers.scenes import write_light_field
 
+MASK = 0xFFFFFFFF  # 32 bits
 VIEWS, TRUTH = files.render((3, 3), (12, 16))
 OURS = LightField(
     VIEWS, np.eye(3, dtype=bool), camera=Camera(1.0, 2.0, 3.0, 4.0), disparity_range=(-1.0, 1.0)
@@ -128,6 +130,77 @@ def test_more_names_than_announced(tmp_path):
     data[fewer : fewer + 512] = data[more : more + 512]
     path.write_bytes(data)
     assert refused_in_a_child(path)
+
+
+def test_a_tree_of_something_else(tmp_path):
+    """The names by age, where those by name are expected."""
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        file["LF"] = VIEWS
+        crowd(file.create_group("a", track_order=True), 100, file["LF"])
+    data = bytearray(path.read_bytes())
+    by_name, by_age = data.index(b"BTHD\0\5"), data.index(b"BTHD\0\6")
+    data[by_name : by_name + 38] = data[by_age : by_age + 38]
+    path.write_bytes(data)
+    assert refused_in_a_child(path)
+
+
+def test_a_list_of_too_few_chunks(tmp_path):
+    """The array claims many more; HDF5 would look for them beyond the end of the list."""
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        chunks = (1, 1, *VIEWS.shape[2:])
+        file.create_dataset("LF", data=VIEWS, chunks=chunks, compression="gzip")
+    assert np.array_equal(readers.read(path).views, VIEWS)
+    data = bytearray(path.read_bytes())
+    largest = data.index(struct.pack("<5Q", *VIEWS.shape) * 2) + 5 * 8
+    header = data.rindex(b"OHDR", 0, largest)
+    summed = next(
+        at for at in range(largest, len(data)) if checksum(data[header:at]) == word(data, at)
+    )
+    struct.pack_into("<2Q", data, largest, 3, 1 << 40)
+    struct.pack_into("<I", data, summed, checksum(data[header:summed]))
+    path.write_bytes(data)
+    assert refused_in_a_child(path)
+
+
+def word(data, at):
+    return int.from_bytes(data[at : at + 4], "little")
+
+
+def checksum(data):
+    """Jenkins' lookup3, which HDF5 uses in its new format."""
+    a = b = c = 0xDEADBEEF + len(data)
+    turn = lambda x, by: (x << by | x >> 32 - by) & MASK  # noqa: E731
+    for at in range(0, len(data), 12):
+        a, b, c = ((x + word(data, at + 4 * i)) & MASK for i, x in enumerate((a, b, c)))
+        if at + 12 < len(data):
+            for by in (4, 6, 8, 16, 19, 4):
+                a = (a - c & MASK) ^ turn(c, by)
+                a, b, c = b, c + b & MASK, a
+    for by in (14, 11, 25, 16, 4, 14, 24):
+        c = (c ^ b) - turn(b, by) & MASK
+        a, b, c = b, c, a
+    return b
+
+
+def test_a_heap_of_texts_that_is_damaged(tmp_path):
+    """HDF5 would read it for ever. Files of version 0.1.0 have such a text, and are still ours."""
+    path = tmp_path / "a.h5"
+    write_light_field(OURS, path)
+    assert b"GCOL" not in path.read_bytes()
+    with h5py.File(path, "a") as file:
+        file.attrs["written_by"] = "oaccdepth"
+    assert readers.read(path).camera == OURS.camera
+    data = bytearray(path.read_bytes())
+    data[data.index(b"GCOL") + 16 + 8] = 2  # bytes of the text
+    path.write_bytes(data)
+
+    def act():
+        resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+        assert readers.read(path).camera == OURS.camera
+
+    assert run_child(act) == 0
 
 
 def test_a_tree_of_chunks_that_leads_back_to_itself(tmp_path):
