@@ -16,6 +16,7 @@ import logging
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -340,16 +341,18 @@ def describe_data(data: Path, scenes: Sequence[Scene]) -> dict[str, str]:
 def batches(patches: Dataset[Batch], options: TrainOptions, step: int) -> Iterator[Batch]:
     """Batches from this step on, prepared by other processes while the network works."""
     last = options.steps if options.steps is not None else 1 << 40
-    loader = DataLoader(
-        patches,
-        sampler=range(step, last),
-        batch_size=None,
-        num_workers=options.workers,
-        prefetch_factor=4 if options.workers else None,
-        multiprocessing_context="fork" if options.workers and hasattr(os, "fork") else None,
-        worker_init_fn=signals.ignore,  # or torch tells of every process that a signal ends
-    )
-    with signals.uninterrupted():  # while processes start
+    with warnings.catch_warnings(), signals.uninterrupted():  # while processes start
+        # Torch finds more processes than processors unwise, but the user asked for them.
+        warnings.simplefilter("ignore", UserWarning)
+        loader = DataLoader(
+            patches,
+            sampler=range(step, last),
+            batch_size=None,
+            num_workers=options.workers,
+            prefetch_factor=4 if options.workers else None,
+            multiprocessing_context="fork" if options.workers and hasattr(os, "fork") else None,
+            worker_init_fn=signals.ignore,  # or torch tells of every process that a signal ends
+        )
         return iter(loader)
 
 
