@@ -114,34 +114,39 @@ def test_a_tree_of_names_whose_branches_meet(tmp_path):
     assert refused_in_a_child(path)
 
 
-def test_more_names_than_announced(tmp_path):
-    """In the new format, in the order of their making. HDF5 makes room for as many as announced."""
-    path = tmp_path / "a.h5"
+def write_crowded(path, **counts):
+    """Groups with so many names, in the new format, which also keeps the order of their making."""
     with h5py.File(path, "w", libver="latest") as file:
         file["LF"] = VIEWS
-        for name, count in (("a", 2000), ("b", 1000)):
+        for name, count in counts.items():
             crowd(file.create_group(name, track_order=True), count, file["LF"])
     assert np.array_equal(readers.read(path).views, VIEWS)
+
+
+def copy_within(path, source, target, count):
     data = bytearray(path.read_bytes())
+    data[target : target + count] = data[source : source + count]
+    path.write_bytes(data)
+
+
+def test_more_names_than_announced(tmp_path):
+    """HDF5 makes room for as many as announced."""
+    path = tmp_path / "a.h5"
+    write_crowded(path, a=2000, b=1000)
+    data = path.read_bytes()
     headers = [found.start() for found in re.finditer(rb"BTHD\x00\x06", data)]
-    assert len(headers) == 2
     more, fewer = (struct.unpack_from("<Q", data, header + 16)[0] for header in headers)
     assert data[more : more + 4] == data[fewer : fewer + 4] == b"BTIN"
-    data[fewer : fewer + 512] = data[more : more + 512]
-    path.write_bytes(data)
+    copy_within(path, more, fewer, 512)
     assert refused_in_a_child(path)
 
 
 def test_a_tree_of_something_else(tmp_path):
     """The names by age, where those by name are expected."""
     path = tmp_path / "a.h5"
-    with h5py.File(path, "w", libver="latest") as file:
-        file["LF"] = VIEWS
-        crowd(file.create_group("a", track_order=True), 100, file["LF"])
-    data = bytearray(path.read_bytes())
-    by_name, by_age = data.index(b"BTHD\0\5"), data.index(b"BTHD\0\6")
-    data[by_name : by_name + 38] = data[by_age : by_age + 38]
-    path.write_bytes(data)
+    write_crowded(path, a=100)
+    by_name, by_age = (path.read_bytes().index(b"BTHD\0" + kind) for kind in (b"\5", b"\6"))
+    copy_within(path, by_age, by_name, 38)
     assert refused_in_a_child(path)
 
 
