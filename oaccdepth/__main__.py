@@ -1,11 +1,14 @@
 """The installed command, and `python -m oaccdepth`: handles signals, then imports the rest."""
 
-from oaccdepth.files.signals import leave_at_once, leave_if_stopped
+import atexit
+
+from oaccdepth.files.signals import ignore, leave_at_once, leave_if_stopped
 
 
 def main() -> None:
     """Entry point of the installed command."""
     leave_at_once()  # the import takes a second
+    atexit.register(ignore)  # the work is done, and Python's cleanup would let a signal kill us
     from oaccdepth.cli import main
 
     try:

@@ -31,6 +31,7 @@ HOLES = {
     "pillow": ("10.2.0", "CVE-2024-28219: buffer overflow"),
     "pillow ": ("11.2.1", "CVE-2025-48379: buffer overflow"),
     "opencv-python-headless": ("4.8.0.76", "CVE-2023-4863: libwebp"),
+    "h5py": ("3.15.1", "HDF5 1.14 crashes on a tree of chunks that leads back to itself"),
     "ray": ("2.51.2", "CVE-2025-62593: a web page runs code"),
     "onnx": ("1.20.1", "CVE-2026-34445, CVE-2025-51480: files outside the model's folder"),
 }

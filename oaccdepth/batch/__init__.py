@@ -206,14 +206,16 @@ def run_jobs(
     with _claimed(settings.output):
         remove_leftovers(settings.output)
         remove_report(settings.output)
-        before = {job.scene: run_version(job) for job in jobs}
+        scenes = {job.scene: job for job in jobs}
+        before = {scene: run_version(job) for scene, job in scenes.items()}
         crew: Crew | None = None
         try:
             crew = make_crew(settings, options, report)
             with closing(crew.run(jobs)) as finished:
-                for record in finished:
-                    records[record.scene] = record
-                    on_record(record)
+                for found in finished:
+                    scene = found.scene
+                    records[scene] = _as_done_now(found, scenes[scene], before[scene])
+                    on_record(records[scene])
         except KeyboardInterrupt as error:
             with undisturbed():  # a second Ctrl-C must not prevent the report
                 if crew is not None:
@@ -224,6 +226,14 @@ def run_jobs(
                 return replace(summary, stopped=heed(error) or 0)
         with uninterrupted():
             return _finish(jobs, records, settings, not_read)
+
+
+def _as_done_now(record: Record, job: Job, before: RunVersion) -> Record:
+    """Correct the record of a scene that this run wrote, but whose worker died before it said so.
+
+    Its next worker found the files, and took them for those of an earlier run.
+    """
+    return (record_since(job, before) if record.status == "skipped" else None) or record
 
 
 def _untold(

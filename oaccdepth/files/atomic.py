@@ -28,6 +28,7 @@ def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path with the same extension; rename it to `path` on success."""
     _check_kind(path)
     temporary = _beside(path, path.suffix)
+    new = _not_there(path.parent)
     try:
         with told(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -36,9 +37,10 @@ def replacing(path: Path) -> Iterator[Path]:
             yield temporary
             os.chmod(temporary, mode)  # some libraries create files that only the owner may read
             os.replace(temporary, path)
-    finally:
-        with suppress(OSError):  # usually because it has been renamed
-            temporary.unlink()
+    except BaseException:
+        _remove(temporary)
+        _remove_empty(new)
+        raise
 
 
 def _beside(path: Path, suffix: str = "") -> Path:

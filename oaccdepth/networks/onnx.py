@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from oaccdepth.errors import InvalidOption, MissingDependency
 from oaccdepth.evidence import KINDS, MEANS
-from oaccdepth.files.atomic import replacing
+from oaccdepth.files.atomic import staged, told
 from oaccdepth.networks.fast import ALIGNMENT, EXTRA, LEVELS, OFFSETS, SUB_LEVELS, FastNet
 
 OPSET = 18
@@ -59,8 +59,9 @@ def export_onnx(
         ) from error
     network = network.cpu().eval()
     first, later = example_of_first_pass(tile, levels), example_of_refinement(network, tile)
-    _export(FirstPass(network), folder / FIRST, first, ("volume", "picture", "levels"))
-    _export(network.refinement, folder / REFINEMENT, later, ("seen", "known", "candidates"))
+    with staged(folder, last=REFINEMENT) as stage:
+        _export(FirstPass(network), stage / FIRST, first, ("volume", "picture", "levels"))
+        _export(network.refinement, stage / REFINEMENT, later, ("seen", "known", "candidates"))
     return [folder / FIRST, folder / REFINEMENT]
 
 
@@ -83,10 +84,10 @@ def example_of_refinement(network: FastNet, tile: int) -> tuple[Tensor, ...]:
 def _export(
     module: nn.Module, path: Path, example: tuple[Tensor, ...], names: Sequence[str]
 ) -> None:
-    """Write one graph, whole or not at all."""
+    """Write one graph."""
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with (
-        replacing(path) as temporary,
+        told(path),
         torch.no_grad(),
         redirect_stdout(io.StringIO()),  # the exporter chats
         warnings.catch_warnings(),
@@ -95,7 +96,7 @@ def _export(
         torch.onnx.export(
             module.eval(),
             example,
-            str(temporary),
+            str(path),
             input_names=list(names),
             output_names=list(OUTPUTS),
             opset_version=OPSET,

@@ -103,7 +103,9 @@ def _is_ours(file: Any) -> bool:
     """Whether we wrote the file, according to its attribute."""
     if WRITTEN_BY not in file.attrs or file.attrs.get_id(WRITTEN_BY).shape != ():
         return False
-    return str(file.attrs[WRITTEN_BY]) == "oaccdepth"
+    if file.attrs.get_id(WRITTEN_BY).dtype.kind == "O":
+        return True  # by version 0.1.0; HDF5 may never finish reading a text of any length
+    return bytes(np.asarray(file.attrs[WRITTEN_BY])) == b"oaccdepth"
 
 
 def _our_grid(

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import itertools
-import re
+import math
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from oaccdepth.errors import InvalidLightField, UnreadableFile
 from oaccdepth.files.limits import claimed_bytes
 from oaccdepth.files.regular import open_regular
 from oaccdepth.readers.containers import Dataset
+from oaccdepth.readers.hdf5_trees import SIGNATURE, check_chunks, check_names
 
 MOST_ITEMS = 10_000  # in a file; with links, a small file can list a billion
 # Filter ids: gzip, shuffle, checksum, lzf. Others allocate any size that the file claims.
 FILTERS = {1, 2, 3, 32000}
-SIGNATURE = b"\x89HDF\r\n\x1a\n"
-INNER_NODE = re.compile(rb"TREE\0(?=[^\0])")  # of the names in a group; the next byte is its level
 # What h5py raises on damaged files.
 DAMAGED = (
     OSError,
@@ -61,35 +59,10 @@ def open_file(path: Path) -> Iterator[Any]:
         raise UnreadableFile(f"{path}: damaged or not {kind} file. Copy it again.") from error
 
 
-def _check_trees(file: BinaryIO) -> None:
-    """Refuse a tree of names that contains a cycle: HDF5 would follow it until it crashes.
-
-    A group node is "TREE", 0, level, the number of children, two siblings, then keys and children
-    alternating. Children are one level lower (HDF5 File Format Specification, III.A.1).
-    """
-    with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-        starts = (0, *(512 << power for power in range(54)))
-        base = next((at for at in starts if data[at : at + 8] == SIGNATURE), None)
-        if base is None:
-            return  # HDF5 itself will report it
-        of_sizes = base + (13 if data[base + 8] < 2 else 9)
-        address_bytes, key_bytes = data[of_sizes], data[of_sizes + 1]
-        for node in INNER_NODE.finditer(data):
-            level, count = struct.unpack_from("<BH", data, node.end())
-            first = node.end() + 3 + 2 * address_bytes + key_bytes
-            for number in range(count):
-                at = first + number * (address_bytes + key_bytes)
-                child = base + int.from_bytes(data[at : at + address_bytes], "little")
-                if data[child : child + 6] != b"TREE\0" + bytes([level - 1]):
-                    raise ValueError("a tree that is none")
-
-
 def list_datasets(path: Path, file: Any) -> list[Dataset]:
     """List the datasets at the root and in its groups (a MATLAB struct is a group)."""
     import h5py
 
-    with open_regular(path) as plain:
-        _check_trees(plain)
     found = []
     counted = itertools.count()
     for name, item in _items(path, file, counted):
@@ -108,6 +81,8 @@ def _items(path: Path, group: Any, counted: Iterator[int]) -> Iterator[tuple[str
     """Yield names and objects of a group, without soft links: their targets are listed anyway."""
     import h5py
 
+    with open_regular(path) as plain:
+        check_names(plain, _header(group))
     for name in group:
         if next(counted) >= MOST_ITEMS:
             raise UnreadableFile(f"{path}: holds more than {MOST_ITEMS} arrays. Copy it again.")
@@ -116,6 +91,14 @@ def _items(path: Path, group: Any, counted: Iterator[int]) -> Iterator[tuple[str
             raise _elsewhere(path, name, link.filename)
         if isinstance(link, h5py.HardLink):
             yield name, group[name]
+
+
+def _header(item: Any) -> int:
+    """Return the address of an object's header."""
+    import h5py
+
+    low, high = h5py.h5g.get_objinfo(item.id).objno
+    return int(low + (high << 32))  # in two parts on Windows, otherwise high is 0
 
 
 def _elsewhere(path: Path, name: str, other: str) -> UnreadableFile:
@@ -131,6 +114,9 @@ def _describe(path: Path, name: str, dataset: Any) -> Dataset:
     if dataset.external:
         raise _elsewhere(path, name, str(dataset.external[0][0]))
     _check_filters(path, name, dataset)
+    if dataset.chunks:
+        with open_regular(path) as plain:
+            check_chunks(plain, _header(dataset), _count_chunks(dataset))
     itemsize = dataset.dtype.itemsize
     shape = tuple(int(size) for size in dataset.shape or ())
     # A chunk is decompressed as a whole, even if the array is smaller.
@@ -138,6 +124,14 @@ def _describe(path: Path, name: str, dataset: Any) -> Dataset:
     # get_storage_size adds up the chunks, and crashes if their tree contains a cycle.
     stored = path.stat().st_size if dataset.chunks else int(dataset.id.get_storage_size())
     return Dataset(name, shape, dataset.dtype.kind in "biuf", claimed, stored)
+
+
+def _count_chunks(dataset: Any) -> int | None:
+    """Return how many chunks the dataset may have, None if there is no limit."""
+    if None in dataset.maxshape:
+        return None
+    sides = zip(dataset.maxshape, dataset.chunks, strict=True)
+    return math.prod(-(-int(side) // int(of_chunk)) for side, of_chunk in sides)
 
 
 def _check_filters(path: Path, name: str, dataset: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -89,7 +90,8 @@ def _walk(root: Path, known: set[Path]) -> Iterator[tuple[Path, list[str]]]:
             continue
         yield folder, names
         places = [folder / name for name in reversed(inside)]
-        waiting += [place for place in places if not place.is_symlink()]
+        # os.path, because Path.is_symlink() raises if the path is too long.
+        waiting += [place for place in places if not os.path.islink(place)]
 
 
 def _why_not(path: Path, readers: Sequence[ModuleType]) -> str:

@@ -267,7 +267,7 @@ def _write_hdf5(
             file.attrs["camera"] = _camera_numbers(light_field)
         if light_field.disparity_range is not None:
             file.attrs["disparity_range"] = light_field.disparity_range
-        file.attrs["written_by"] = "oaccdepth"
+        file.attrs["written_by"] = np.bytes_("oaccdepth")
         file.flush()
         image = file.id.get_file_image()
     write_bytes(path, image)

@@ -14,6 +14,7 @@ from batch_scenes import (
     contents,
     open_bad_weights,
     open_deadly,
+    open_deadly_after_writing,
     open_talkative,
     run,
     statuses,
@@ -340,6 +341,14 @@ def test_a_scene_that_kills_its_process(root, settings):
         "training/cotton": "done",
     }
     assert summary.failed[0].message == "its worker died 3 times: process ended with SIGKILL"
+
+
+def test_a_process_that_dies_before_it_says_what_it_has_done(root, settings):
+    """The scene is done by this run, not skipped."""
+    deadly = replace(settings, open_network=open_deadly_after_writing)
+    for status in ("done", "skipped"):
+        summary = run(root, deadly, BatchOptions(jobs=2))
+        assert set(statuses(summary).values()) == {status}
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

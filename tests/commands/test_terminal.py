@@ -301,3 +301,27 @@ def test_a_signal_during_an_import(module, number, scene_folder, tmp_path, monke
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", "stopped.\n")
     assert not (tmp_path / "out").exists()
+
+
+# The command line; it gets a signal when Python is nearly gone.
+LATE = """
+import os, sys, trouble
+from oaccdepth.__main__ import main
+
+class Late:
+    def __del__(self, kill=os.kill, own=os.getpid(), number=int(sys.argv.pop(1))):
+        kill(own, number)
+
+trouble.heed_signals()
+late = Late()
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_after_the_work(number, monkeypatch):
+    tests = Path(__file__).parents[1]
+    monkeypatch.setenv("PYTHONPATH", f"{tests.parent}:{tests}")
+    command = [sys.executable, "-c", LATE, str(int(number)), "--version"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

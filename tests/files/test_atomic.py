@@ -36,6 +36,14 @@ def test_nothing_is_left_of_a_failure(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["file.bin"]
 
 
+def test_new_folders_are_not_left_of_a_failure(tmp_path):
+    (tmp_path / "old").mkdir()
+    for folder in (tmp_path / "old" / "new" / "newer", tmp_path / "old"):
+        with pytest.raises(ZeroDivisionError), replacing(folder / "file.bin"):
+            raise ZeroDivisionError
+    assert [path.name for path in tmp_path.rglob("*")] == ["old"]
+
+
 def test_others_may_read_what_the_umask_lets_them(tmp_path):
     (tmp_path / "plain").write_bytes(b"x")
     with replacing(tmp_path / "file.bin") as temporary:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 from small_networks import FAST
+from trouble import fill_disk_at, run_child
 
-from oaccdepth.errors import InvalidOption
+from oaccdepth.errors import InvalidOption, UnwritableOutput
 from oaccdepth.networks import checkpoint
 from oaccdepth.networks.fast import FastNet
 from oaccdepth.networks.onnx import (
@@ -61,6 +62,22 @@ def test_onnxruntime_agrees_to_a_thousandth(network, tmp_path):
             expected = part(*example)
         for name, ours, theirs in zip(OUTPUTS, expected, found, strict=True):
             np.testing.assert_allclose(theirs, ours, atol=1e-3, err_msg=f"{path.name}: {name}")
+
+
+@pytest.mark.slow
+def test_a_full_disk(network, tmp_path):
+    """Both files appear, or neither of them and no folder."""
+    pytest.importorskip("onnxscript")
+    export_onnx(network, tmp_path / "whole", tile=TILE, levels=LEVELS)
+    sizes = sorted(path.stat().st_size for path in (tmp_path / "whole").iterdir())
+
+    def act():
+        fill_disk_at(sizes[1] - 1)  # enough for the smaller one
+        with pytest.raises(UnwritableOutput, match=r"full/.*\.onnx: cannot be written"):
+            export_onnx(network, tmp_path / "full", tile=TILE, levels=LEVELS)
+
+    assert run_child(act) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["whole"]
 
 
 def test_only_the_fast_network_is_exported(tmp_path):

@@ -126,24 +126,24 @@ def test_a_pipe_is_named_as_such(soon, tmp_path):
 
 @pytest.fixture
 def deep(tmp_path):
-    """1100 nested folders; removed afterwards, because pytest itself cannot."""
+    """1100 nested folders, with paths too long for the system; pytest itself cannot remove them."""
     here, top = os.getcwd(), tmp_path / "deep"
     top.mkdir()
     try:
         os.chdir(top)
         for _ in range(1100):
-            os.mkdir("d")
-            os.chdir("d")
+            os.mkdir("deep")
+            os.chdir("deep")
         os.chdir(here)
         yield top
     finally:
         os.chdir(here)
-        while (top / "d").exists():
-            if (top / "d" / "d").exists():
-                os.rename(top / "d" / "d", top / "e")
-            os.rmdir(top / "d")
-            if (top / "e").exists():
-                os.rename(top / "e", top / "d")
+        while (top / "deep").exists():
+            if (top / "deep" / "deep").exists():
+                os.rename(top / "deep" / "deep", top / "next")
+            os.rmdir(top / "deep")
+            if (top / "next").exists():
+                os.rename(top / "next", top / "deep")
 
 
 def test_deep_folders_and_loops_of_links(soon, deep):
