@@ -18,6 +18,7 @@ from oaccdepth.estimation.exposure import normalise_exposure
 from oaccdepth.estimation.inference import TILES
 from oaccdepth.evaluation import metrics
 from oaccdepth.evidence import plain
+from oaccdepth.evidence.noise import calmed
 from oaccdepth.evidence.views import Views, thin_out
 from oaccdepth.networks import checkpoint
 from oaccdepth.networks.fast import MEETING, Answer, FastNet, Memory
@@ -34,7 +35,8 @@ class WithTrueMask(FastNet):
     @torch.no_grad()
     def look(self, views: Views, candidates: Tensor) -> Tensor:
         """Gather evidence under the masks of the true disparity."""
-        return evidence.look(views, candidates[0], self.truth, self.config.squarings)[None]
+        seen = evidence.look(calmed(views), candidates[0], self.truth, self.config.squarings)
+        return seen[None]
 
 
 class WithOtherVotes(FastNet):

@@ -23,8 +23,8 @@ AROUND = 8  # of these pixels in each direction that are heard together
 CALM = 0.05  # share of them with the least differences: others may be texture or edges
 PER_DEVIATION = 0.25  # such a difference in noise of deviation 1: the least of many is small
 MISFIT = 0.1  # px of disparity between a pixel and its best level: a difference by texture alone
-INTERPOLATION = 0.008  # deviation up to which it may still be texture, between pixels
-HALF = 0.015  # deviation at which half of a picture is smoothed
+INTERPOLATION = 0.008  # deviation up to which it may be texture, sampled between pixels
+HALF = 0.015  # deviation beyond that, at which half of a picture is smoothed
 BINOMIAL = (1 / 16, 4 / 16, 6 / 16, 4 / 16, 1 / 16)  # deviation 1 px
 
 
@@ -43,7 +43,8 @@ def deviations(views: Views, levels: Tensor) -> Tensor:
     nearest = views.only(views.steps.norm(dim=1).argsort(stable=True)[:NEAREST])
     least = torch.stack([differences(nearest, level) for level in levels]).amin(0)
     step = nearest.steps.norm(dim=1).mean().nan_to_num(0.0)
-    texture = MISFIT * step * slope(views.reference)[::STRIDE, ::STRIDE]
+    slope = plain.slope(blur(present(views.reference))).mean(0)  # without most of the noise
+    texture = MISFIT * step * slope[::STRIDE, ::STRIDE]
     least = torch.where(least.isinf(), 0.0, least - texture).clamp(min=0)  # inf: nothing is there
     wide = F.pad(least[None, None], [AROUND] * 4, mode="replicate")
     around = F.unfold(wide, 2 * AROUND + 1)[0]  # (289, n)
@@ -57,13 +58,6 @@ def differences(views: Views, level: Tensor) -> Tensor:
     there = found < plain.PRESENT
     mean = torch.where(there, found, 0.0).sum(0) / there.sum(0) / len(views.reference)
     return mean.nan_to_num(torch.inf)  # no view is there
-
-
-def slope(picture: Tensor) -> Tensor:
-    """How much a picture (c, h, w) changes per px (h, w), without most of the noise."""
-    wide = F.pad(blur(present(picture))[None], [1] * 4, mode="replicate")[0]
-    down, across = wide[:, 2:, 1:-1] - wide[:, :-2, 1:-1], wide[:, 1:-1, 2:] - wide[:, 1:-1, :-2]
-    return torch.hypot(down, across).mean(0) / 2
 
 
 def calmed(views: Views) -> Views:

@@ -173,7 +173,12 @@ def noise_of(views: Views, disparity: Tensor) -> Tensor:
     difference = differences(views, disparity) / channels
     there = difference[difference < PRESENT / channels]
     noise = there.median() if len(there) else torch.zeros(())
-    picture = views.reference.clamp(max=1).mean(0)[None, None]
-    wide = F.pad(picture, (1, 1, 1, 1), mode="replicate")[0, 0]
-    across, down = wide[1:-1, 2:] - wide[1:-1, :-2], wide[2:, 1:-1] - wide[:-2, 1:-1]
-    return 2 * noise + MISFIT * torch.hypot(across, down) / 2
+    picture = views.reference.clamp(max=1).mean(0, keepdim=True)
+    return 2 * noise + MISFIT * slope(picture)[0]
+
+
+def slope(picture: Tensor) -> Tensor:
+    """How much each channel of a picture (c, h, w) changes per px."""
+    wide = F.pad(picture[None], (1, 1, 1, 1), mode="replicate")[0]
+    across, down = wide[:, 1:-1, 2:] - wide[:, 1:-1, :-2], wide[:, 2:, 1:-1] - wide[:, :-2, 1:-1]
+    return torch.hypot(across, down) / 2
