@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 
@@ -23,7 +25,7 @@ from oaccdepth.estimation.found import Found, FoundPass
 from oaccdepth.estimation.tiles import Region, Tile, overlap, plan_tiles, put
 from oaccdepth.evidence import plain
 from oaccdepth.evidence.views import ABSENT, Views, thin_out
-from oaccdepth.lightfield import LightField, as_float
+from oaccdepth.lightfield import FloatArray, LightField, as_float
 from oaccdepth.networks.fast import ALIGNMENT, RECEPTIVE_MARGIN, Answer, FastNet
 from oaccdepth.progress import ReportProgress, share
 
@@ -142,16 +144,17 @@ def cut_views(
     wide = (size[0] + 2 * margin, size[1] + 2 * margin)
     pictures = torch.empty(len(others), channels, *wide)
     corner = (region[0].start - margin, region[1].start - margin)
-    for into, k in zip(pictures, others, strict=True):
-        fill(into, light_field, divmod(k, columns), corner)
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        cut = partial(fill, light_field=light_field, corner=corner)
+        list(pool.map(cut, pictures.numpy(), [divmod(k, columns) for k in others]))
     reference = torch.empty(channels, *size)
-    fill(reference, light_field, wanted.reference, (region[0].start, region[1].start))
+    fill(reference.numpy(), wanted.reference, light_field, (region[0].start, region[1].start))
     placed = torch.from_numpy(steps[others])
     return Views(pictures, reference, placed, margin).to(device)
 
 
 def fill(
-    into: Tensor, light_field: LightField, view: tuple[int, int], corner: tuple[int, int]
+    into: FloatArray, view: tuple[int, int], light_field: LightField, corner: tuple[int, int]
 ) -> None:
     """Copy what one view has of a window (c, h, w) whose corner is given; ABSENT elsewhere."""
     height, width = light_field.resolution
@@ -159,11 +162,11 @@ def fill(
     x, into_x = overlap(corner[1], into.shape[2], width)
     inner = into[:, into_y, into_x]
     if inner.shape != into.shape:
-        into.fill_(ABSENT)
-    as_float(light_field.views[(*view, y, x)].transpose(2, 0, 1), out=inner.numpy())
+        into[:] = ABSENT
+    as_float(light_field.views[(*view, y, x)].transpose(2, 0, 1), out=inner)
     valid = light_field.valid
     if valid is not None and valid.ndim == 4:
-        inner.masked_fill_(torch.from_numpy(~valid[(*view, y, x)]), ABSENT)
+        inner[:, ~valid[(*view, y, x)]] = ABSENT
 
 
 def in_tiles(tile: int, size: tuple[int, int]) -> Callable[..., Any]:

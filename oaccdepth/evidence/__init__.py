@@ -24,7 +24,7 @@ def sweep(views: Views, levels: Tensor) -> Tensor:
     """
     h, w = views.size
     count = len(levels)
-    volume = torch.zeros(count // 2, h, w, 2 * KINDS, dtype=torch.uint8, device=levels.device)
+    volume = torch.empty(count // 2, h, w, 2 * KINDS, dtype=torch.uint8, device=levels.device)
     gather = fused_sweep if levels.device.type == "cpu" else plain_sweep
     costs = gather(views, levels, volume)
     for number, cost in enumerate(costs, MEANS):
@@ -40,14 +40,15 @@ def aggregate(cost: Tensor, reference: Tensor) -> Tensor:
     from oaccdepth.evidence import kernels
 
     height, width = cost.shape[:2]
-    total = torch.zeros(cost.shape, dtype=torch.uint16)
-    costs = cost.contiguous().numpy()
+    total = torch.zeros(cost.shape, dtype=torch.uint16).numpy()
+    costs, found = cost.contiguous().numpy(), torch.empty(cost.shape, dtype=torch.uint8)
     for dy, dx in aggregation.LINES:
         penalty = aggregation.jumps(reference, dy, dx).numpy().astype("uint16")
         lines = height if dy == 0 else (width if dx == 0 else height + width - 1)
         step = kernels.U16(aggregation.STEP)
-        run_by_rows(kernels.aggregate, lines, costs, total.numpy(), dy, dx, penalty, step)
-    return aggregation.excess(total.to(torch.int32))
+        run_by_rows(kernels.aggregate, lines, costs, total, dy, dx, penalty, step)
+    run_by_rows(kernels.excess, height, total, found.numpy())
+    return found
 
 
 def look(

@@ -273,6 +273,20 @@ def aggregate(start, stop, cost, total, dy, dx, jump, step):  # type: ignore[no-
 
 
 @compiled
+def excess(start, stop, total, out):  # type: ignore[no-untyped-def]
+    """By how much sums over eight directions (h, w, l) exceed the least: uint8."""
+    levels = total.shape[2]
+    for y in range(start, stop):
+        for x in range(total.shape[1]):
+            t, o = total[y, x], out[y, x]
+            least = t[0]
+            for l in range(1, levels):  # noqa: E741
+                least = min(least, t[l])
+            for l in range(levels):  # noqa: E741
+                o[l] = U8(min(U16(U16(t[l] - least) >> U16(3)), U16(255)))
+
+
+@compiled
 def _differences_at(picture, width, reference, y, su, sv, margin, disparity, r):  # type: ignore[no-untyped-def]
     """Summed colour difference of one row to samples at a disparity of each pixel's own.
 

@@ -42,7 +42,7 @@ RECEPTIVE_MARGIN = 64
 SIGN_RADIUS = 2  # px
 LEAST_INFORMATION = 1e-3  # less than an 8-bit picture can hold
 LEAST_MISFIT = 0.004**2  # a difference of one grey level of 255
-STRIP = 64  # rows at full resolution
+STRIP = 40  # rows at full resolution
 STRIP_MARGIN = 4  # rows around them that three 3x3 layers see, rounded up to an even number
 
 InTiles = Callable[..., Any]
@@ -234,8 +234,9 @@ class FastNet(nn.Module):
     def begin(self, volume: Tensor, own: Tensor, rows: slice) -> Tensor:
         """Some rows of the evidence and the context, for the hourglass: (b*l/2, c, rows, w)."""
         pairs = volume.shape[1]
-        x = volume[..., rows, :].flatten(0, 1).to(own.dtype).div_(255)
-        x = self.enter(x.contiguous(memory_format=torch.channels_last))
+        x = volume[..., rows, :].flatten(0, 1).to(own.dtype)
+        x = x.contiguous(memory_format=torch.channels_last)
+        x = F.conv2d(x, self.enter.weight / 255, self.enter.bias)  # the evidence is in 0..255
         x = plus(by_level(x, pairs), own[:, None, :, rows]).flatten(0, 1)
         entered: Tensor = self.enter_norm(x)
         return entered
@@ -368,7 +369,7 @@ def describe(candidates: Tensor, last: Answer, memory: Memory, step: float) -> T
     """
     levels = memory.levels.view(-1, memory.logits.shape[1], 1, 1)
     position = (candidates - levels[:, :1]) / (levels[:, 1:2] - levels[:, :1])
-    relative = (memory.logits - memory.logits.amax(1, keepdim=True)).clamp(min=-16) / 4
+    relative = (memory.logits - memory.logits.amax(1, keepdim=True)).clamp_(min=-16).div_(4)
     belief = interpolate_levels(relative, position)
     own = candidates[:, OFFSETS // 2, None]
     away = (candidates[:, OFFSETS:] - own).clamp(-2, 2)
