@@ -103,7 +103,8 @@ def run_block(
     masks = MASKS * wanted.keep_masks
     whole = FIRST_PASS + wanted.iterations - 1 + masks * wanted.iterations
     keep = Keeper(found, block, light_field.resolution)
-    passes = network.passes(views, levels, wanted.iterations, in_tiles(wanted.tile, views.size))
+    tiles = in_tiles(wanted.tile, views.size)
+    passes = network.passes(views, levels, wanted.iterations, tiles, keep_views=wanted.keep_masks)
     all_views = views if wanted.keep_masks else None
     del views  # as soon as the first pass has seen them, most are not needed any more
     for number in range(wanted.iterations):

@@ -60,14 +60,14 @@ def differences(views: Views, level: Tensor) -> Tensor:
     return mean.nan_to_num(torch.inf)  # no view is there
 
 
-def calmed(views: Views) -> Views:
-    """The views, smoothed where they are known to be noisy."""
+def calmed(views: Views, in_place: bool = False) -> Views:
+    """The views, smoothed where they are known to be noisy; `in_place` overwrites them."""
     if views.noise is None or not (views.noise > INTERPOLATION).any():
         return views
     excess = (views.noise - INTERPOLATION).clamp(min=0).square()
     share = excess / (excess + HALF**2)
     wide = F.pad(share[None, None], [views.margin] * 4, mode="replicate")[0, 0]
-    pictures = torch.empty_like(views.pictures)
+    pictures = views.pictures if in_place else torch.empty_like(views.pictures)
     for into, picture in zip(pictures, views.pictures, strict=True):
         into[:] = smoothed(picture, wide)
     return replace(views, pictures=pictures, reference=smoothed(views.reference, share))

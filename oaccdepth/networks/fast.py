@@ -125,15 +125,17 @@ class FastNet(nn.Module):
         levels: Tensor,
         iterations: int | None = None,
         in_tiles: InTiles | None = None,
+        *,
+        keep_views: bool = True,
     ) -> Iterator[Answer]:
         """Yield the answer of every pass; the last one is fitted and is the result.
 
         `in_tiles(step, *maps)` may run a step on parts of a picture: all maps that a step takes
-        or returns are (..., h, w).
+        or returns are (..., h, w). The views may be overwritten unless `keep_views`.
         """
         views = measured(views, levels)
         chosen = views.only(thin_out(views.steps, self.config.refine_views))
-        views = calmed(views)
+        views = calmed(views, in_place=not keep_views)
         volume = self.sweep(views, levels)[None]  # (1, l/2, 24, h, w) uint8
         further = (iterations or self.config.iterations) - 1
         answers = self.answers(volume, [chosen], levels[None], further, in_tiles)

@@ -148,6 +148,17 @@ def tolerance_at(pictures, some, disparity, y, x):
     return 2 * noise + 0.25 * np.hypot(across, down) / 2
 
 
+def test_masks_of_noisy_views_do_not_change_the_estimate(scene, untrained):
+    """Without masks, noisy views are smoothed in place."""
+    noise = np.random.default_rng(1).normal(0, 0.1, scene.light_field.views.shape)
+    views = (scene.light_field.views + noise).clip(0, 1).astype(np.float32)
+    noisy = replace(scene.light_field, views=views)
+    options = EstimateOptions(disparity_range=(-1.5, 1.6))
+    without = estimate(noisy, options, network=untrained)
+    masked = estimate(noisy, replace(options, keep_masks=True), network=untrained)
+    np.testing.assert_array_equal(without.disparity, masked.disparity)
+
+
 def test_masks_are_literal_ones(scene, untrained):
     """Eq. 8 for differences above what noise and interpolation explain."""
     valid = np.ones((9, 9), bool)

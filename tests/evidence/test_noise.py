@@ -60,6 +60,17 @@ def test_noise_is_measured_where_it_is():
     assert calm.reference[..., 240:].std() < noisy.reference[..., 240:].std()
 
 
+def test_views_are_kept_unless_they_may_be_overwritten():
+    noisy = noise.measured(moved(deviation=0.1), LEVELS)
+    before = noisy.pictures.clone()
+    calm = noise.calmed(noisy)
+    assert torch.equal(noisy.pictures, before)
+    assert not torch.equal(calm.pictures, before)
+    again = noise.calmed(noisy, in_place=True)
+    assert again.pictures is noisy.pictures
+    assert torch.equal(again.pictures, calm.pictures)
+
+
 def test_deviations_are_those_of_the_literal_version():
     views = moved(deviation=0.03, size=(24, 32))
     views.pictures[3, :, 4:14, 6:20] = ABSENT
