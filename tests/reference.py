@@ -348,6 +348,20 @@ def masks_at(pictures, reference, steps, margin, y, x, disparity, q):
     return masks, sum(masks) / max(there, 1)
 
 
+def lead_at(pictures, reference, steps, margin, y, x, disparity):
+    """How much less the views are against a disparity at one pixel than against one beside it."""
+
+    def against(tried):
+        found = [
+            difference(picture, reference, y, x, margin, step, tried)
+            for picture, step in zip(pictures, steps, strict=True)
+        ]
+        there = [one / len(reference) for one in found if one is not None]
+        return sum(one / (one + 0.01) for one in there) / len(there) if there else 1.0
+
+    return min(against(disparity + away) for away in (-1, -0.5, 0.5, 1)) - against(disparity)
+
+
 def best_paths(cost, jump_between, step, dy, dx):
     """Dynamic programming along one direction: (h, w, l), each pixel from the previous one."""
     height, width, levels = cost.shape

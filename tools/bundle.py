@@ -36,9 +36,6 @@ SIDE = 400  # px of the diagram
 COLOURS = ((27, 94, 168), (200, 80, 30), (60, 140, 70), (120, 70, 150))  # of the folders
 
 
-Certainty = tuple[float, float, float]
-
-
 class Bin(NamedTuple):
     """Pixels of about the same confidence."""
 
@@ -50,7 +47,7 @@ class Bin(NamedTuple):
 class Recording(FastNet):
     """Records the signs from which the confidence was computed."""
 
-    last: tuple[Tensor, Tensor, Tensor]  # (b, h, w) each, of the last block
+    last: tuple[Tensor, ...]  # (b, h, w) each, of the last block: signs, reach
 
     def confidence(self, answer: Answer) -> Tensor:
         """The usual confidence."""
@@ -65,7 +62,7 @@ class Scene:
 
     name: str
     scores: dict[str, float]
-    signs: np.ndarray  # (3, n) of the scored pixels: certainty, misfit, 1
+    signs: np.ndarray  # (4, n) of the scored pixels: certainty, misfit, lead, 1
     reach: np.ndarray  # (n): how far information from the views reaches them
     right: np.ndarray  # (n): whether their error is below 0.07 px
 
@@ -81,17 +78,15 @@ def examine(network: Recording, folder: Path) -> list[Scene]:
         inner = metrics.scored_pixels(truth)
         scores = metrics.main_scores(found, truth)
         height, width = truth.shape
-        one, other, reach = (
-            sign[0, :height, :width].double().numpy()[inner] for sign in network.last
-        )
+        *known, reach = (sign[0, :height, :width].double().numpy()[inner] for sign in network.last)
         right = np.abs(found - truth)[inner] <= metrics.BAD
-        known = np.stack([one, other, np.ones_like(one)])
+        known = np.stack([*known, np.ones_like(reach)])
         scenes.append(Scene(path.name, scores, known, reach, right))
         print(path.name, {name: round(value, 3) for name, value in scores.items()}, flush=True)
     return scenes
 
 
-def calibrate(scenes: list[Scene]) -> Certainty:
+def calibrate(scenes: list[Scene]) -> np.ndarray:
     """Weights of the signs that fit best, by Newton's method; every scene counts the same.
 
     Pixels that no information reaches count as little as their confidence will be.
@@ -99,20 +94,20 @@ def calibrate(scenes: list[Scene]) -> Certainty:
     x = np.concatenate([scene.signs for scene in scenes], 1)
     y = np.concatenate([scene.right for scene in scenes])
     share = np.concatenate([scene.reach / len(scene.right) for scene in scenes])
-    weights = np.array([1.0, 0.0, 0.0])
+    weights = np.array([1.0, 0.0, 0.0, 0.0])
     for _ in range(30):
         p = 1 / (1 + np.exp(-weights @ x))
-        bend = (share * p * (1 - p)) * x @ x.T + 1e-9 * np.eye(3)
+        bend = (share * p * (1 - p)) * x @ x.T + 1e-9 * np.eye(4)
         weights -= np.linalg.solve(bend, x @ (share * (p - y)))
-    return float(weights[0]), float(weights[1]), float(weights[2])
+    return weights
 
 
-def reliability(scenes: list[Scene], certainty: Certainty) -> tuple[float, list[Bin]]:
+def reliability(scenes: list[Scene], weights: np.ndarray) -> tuple[float, list[Bin]]:
     """Expected calibration error, and every tenth of the confidence."""
     x = np.concatenate([scene.signs for scene in scenes], 1)
     right = np.concatenate([scene.right for scene in scenes])
     reach = np.concatenate([scene.reach for scene in scenes])
-    sure = reach / (1 + np.exp(-np.array(certainty) @ x))
+    sure = reach / (1 + np.exp(-weights @ x))
     number = np.minimum((sure * BINS).astype(int), BINS - 1)
     tenths = [number == index for index in range(BINS)]
     bins = [
@@ -170,12 +165,13 @@ def main() -> None:
     network = Recording(trained.config).eval()
     network.load_state_dict(trained.state_dict())
     sets = [examine(network, folder) for folder in folders]
-    certainty = calibrate([scene for scenes in sets[1:] or sets for scene in scenes])
-    trained.config = replace(trained.config, certainty=certainty)
-    print("certainty", certainty)
+    weights = calibrate([scene for scenes in sets[1:] or sets for scene in scenes])
+    certainty, misfit, lead, offset = weights.tolist()
+    trained.config = replace(trained.config, certainty=(certainty, misfit, offset), lead=lead)
+    print(trained.config)
     found = {}
     for folder, scenes in zip(folders, sets, strict=True):
-        error, found[folder.name] = reliability(scenes, certainty)
+        error, found[folder.name] = reliability(scenes, weights)
         print(f"{folder.name}: expected calibration error {error:.3f}")
         for bin in found[folder.name]:
             print(f"| {bin.said:.2f} | {bin.true:.2f} | {100 * bin.share:.1f} % |")

@@ -1,4 +1,4 @@
-"""How far the views agree on a map, and how far what they say reaches.
+"""How far the views agree on a map and on no other, and how far what they say reaches.
 
 Where a picture is black, saturated or plain, every disparity fits. What is answered there was
 carried from the surroundings, and the farther, the less it is worth.
@@ -20,21 +20,42 @@ NOISE_GAIN = 325.0  # of noise squared, at one step: measured at 1 and 4 grey le
 MOST_NOISE = 0.02  # mean difference of views; in stronger noise the fit hardly hears it
 CALM = 0.1  # share of the pixels on which noise is measured: those with the least information
 MEASURED_VIEWS = 4  # that are compared with the reference: as good as twenty
+RIVALS = (-1.0, -0.5, 0.5, 1.0)  # px beside an answer
+HALF_VOTE = 0.01  # mean colour difference at which a view is half against a disparity
 DECAY = 0.5**0.125  # per px: half as much every 8 px
 FARTHEST = 32  # px: from there on a sixteenth is as good as nothing
 
 
+def some(views: Views) -> Views:
+    """The views that are compared with the reference."""
+    return views.only(thin_out(views.steps, MEASURED_VIEWS))
+
+
 @torch.no_grad()
 def apart(views: Views, disparity: Tensor) -> Tensor:
-    """How far the colours of some views are from the reference's (k, h, w); NaN: not there."""
-    some = views.only(thin_out(views.steps, MEASURED_VIEWS))
-    found = differences(some, disparity)
+    """How far the colours of views are from the reference's (k, h, w); NaN: not there."""
+    found = differences(views, disparity)
     return torch.where(found < PRESENT, found, torch.nan) / len(views.reference)
 
 
 def misfit(differences: Tensor) -> Tensor:
     """Mean square (h, w) of differences (k, h, w); 1, the worst, where no view is there."""
     return differences.square().nanmean(0).nan_to_num(1.0)
+
+
+def lead(views: Views, disparity: Tensor, differences: Tensor) -> Tensor:
+    """How much less (h, w) the views are against a map than against the best rival beside it.
+
+    About 0 where several disparities fit, and where none does: between bars that are finer than
+    the views can tell, and in noise.
+    """
+    rivals = [votes(apart(views, disparity + away)) for away in RIVALS]
+    return torch.stack(rivals).amin(0) - votes(differences)
+
+
+def votes(differences: Tensor) -> Tensor:
+    """Mean of the votes (h, w) to which differences (k, h, w) amount; 1 where no view is there."""
+    return (differences / (differences + HALF_VOTE)).nanmean(0).nan_to_num(1.0)
 
 
 @torch.no_grad()

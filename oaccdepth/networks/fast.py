@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from oaccdepth import evidence
 from oaccdepth.evidence.fit import fewer, fit
 from oaccdepth.evidence.noise import calmed, measured
-from oaccdepth.evidence.reach import apart, misfit, reach
+from oaccdepth.evidence.reach import apart, lead, misfit, reach, some
 from oaccdepth.evidence.surfaces import FIELDS, settle_edges, surfaces
 from oaccdepth.evidence.views import Views, present, thin_out
 from oaccdepth.networks.blocks import Hourglass, UNet, by_level, join, plus
@@ -39,7 +39,6 @@ PLACE_RADII = (1, 4)  # px around a pixel: the last answers are averaged there f
 LARGEST_PLACE = 4.0  # steps between candidates
 # px that an answer depends on: 24 + 12 + 4 + 3 for layers, plus blocks of 8, upsampling, context
 RECEPTIVE_MARGIN = 64
-SIGN_RADIUS = 2  # px
 LEAST_INFORMATION = 1e-3  # less than an 8-bit picture can hold
 LEAST_MISFIT = 0.004**2  # a difference of one grey level of 255
 STRIP = 40  # rows at full resolution
@@ -58,6 +57,7 @@ class FastConfig:
         "refine_views": (1, 1000),
         "squarings": (-1, 8),
         "certainty": (-100, 100),
+        "lead": (-100, 100),
     }
 
     channels: tuple[int, int, int, int] = (16, 32, 48, 64)  # full, half, quarter, eighth resolution
@@ -67,8 +67,10 @@ class FastConfig:
     refine_views: int = 28  # number of views that later passes use
     squarings: int = 3  # of the mask, Eq. 8: q = 2 ** squarings; -1: no masks
     iterations: int = 2
-    # logistic regression from the signs of a good answer to a probability: weights, offset
+    # logistic regression from the signs of a good answer to a probability: weights of certainty
+    # and misfit, offset; weight of the lead, 0 in weights from before it was a sign
     certainty: tuple[float, float, float] = (1.0, 0.0, 0.0)
+    lead: float = 0.0
 
 
 @dataclass
@@ -83,6 +85,7 @@ class Answer:
     hypotheses: Tensor  # (b, l) or (b, n, h, w) [px]: disparities of the logits
     information: Tensor | None = None  # (b, h, w): how strongly the views support it, after a fit
     misfit: Tensor | None = None  # (b, h, w): squared difference of the views, after the last fit
+    lead: Tensor | None = None  # (b, h, w): how much better it fits than those beside it
     reach: Tensor | None = None  # (b, h, w) in [0, 1]: less where it comes from elsewhere
 
 
@@ -199,9 +202,14 @@ class FastNet(nn.Module):
         disparity, information = fit(asked, answer.disparity[0], times)
         answer = replace(answer, information=information[None])
         if times > 1:
-            differences = apart(asked, disparity)
-            far = reach(asked, differences, information)[None]
-            answer = replace(answer, misfit=misfit(differences)[None], reach=far)
+            compared = some(asked)
+            differences = apart(compared, disparity)
+            answer = replace(
+                answer,
+                misfit=misfit(differences)[None],
+                lead=lead(compared, disparity, differences)[None],
+                reach=reach(asked, differences, information)[None],
+            )
             disparity = settle_edges(disparity, views.reference)
         return replace(answer, disparity=disparity[None])
 
@@ -253,8 +261,9 @@ class FastNet(nn.Module):
         It is 0 far from any texture, where the views say nothing.
         """
         certainty, misfit, offset = self.config.certainty
-        one, other = signs(answer)
-        sure = torch.sigmoid(certainty * one + misfit * other + offset)
+        own, differ, ahead = signs(answer)
+        logit = certainty * own + misfit * differ + self.config.lead * ahead + offset
+        sure = torch.sigmoid(logit)
         return sure if answer.reach is None else sure * answer.reach
 
     @torch.no_grad()
@@ -293,16 +302,18 @@ def only(maps: Maps, index: int) -> Maps:
     return replace(maps, **own)
 
 
-def signs(answer: Answer) -> tuple[Tensor, Tensor]:
-    """The signs of a good answer (b, h, w): the network's certainty and how little views differ.
+def signs(answer: Answer) -> tuple[Tensor, Tensor, Tensor]:
+    """Signs of a good answer (b, h, w): certainty, how little views differ, lead over rivals.
 
-    Both are averaged over a few pixels, because upsampling leaves a fine pattern in them.
+    Averaged over 3x3 pixels, the outer ones counting half: upsampling leaves a pattern of every
+    other pixel in them.
     """
     differ = torch.ones_like(answer.disparity) if answer.misfit is None else answer.misfit
-    maps = torch.stack([answer.certainty, differ], 1)
-    side = 2 * SIGN_RADIUS + 1
-    certainty, differ = F.avg_pool2d(maps, side, 1, SIGN_RADIUS, count_include_pad=False).unbind(1)
-    return certainty, torch.log(differ + LEAST_MISFIT)
+    ahead = torch.zeros_like(answer.disparity) if answer.lead is None else answer.lead
+    maps = torch.stack([answer.certainty, differ, ahead], 1)
+    twice = F.avg_pool2d(maps, 2, 1, 1, count_include_pad=False)
+    certainty, differ, ahead = F.avg_pool2d(twice, 2, 1).unbind(1)
+    return certainty, torch.log(differ + LEAST_MISFIT), ahead
 
 
 def said(answer: Answer) -> Tensor:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import reference
 import torch
 from layered import Plane, Surface, cloud_texture, render
 
 from oaccdepth.estimation.blocks import Wanted, cut_views
 from oaccdepth.evidence.fit import fit
-from oaccdepth.evidence.reach import apart, misfit, reach
+from oaccdepth.evidence.reach import apart, lead, misfit, reach, some
+from oaccdepth.evidence.views import ABSENT, Views
 from oaccdepth.lightfield import LightField
 from oaccdepth.writers.scenes import with_8_bits
 
@@ -17,17 +19,22 @@ SIDE = 128
 HOLE = slice(24, 104)
 
 
-def looked_at(noise, shade=0.5):
-    """The reach of information on a textured wall with a plain square of 80 px."""
+def wall(noise, shade=0.5):
+    """Views of a textured wall with a plain square of 80 px."""
     rng = np.random.default_rng(4)
     texture = cloud_texture(rng, 256, 1.0)
     texture[48:208, 48:208] = shade
     scene = render([Surface(Plane(0.0), texture)], (5, 5), (SIDE, SIDE), noise=noise, rng=rng)
     light_field = with_8_bits(scene.light_field)
     wanted = Wanted(torch.tensor([-1.0, 1.0]), 1, SIDE, light_field.reference_view)
-    views = cut_views(light_field, wanted, (slice(0, SIDE), slice(0, SIDE)), torch.device("cpu"))
+    return cut_views(light_field, wanted, (slice(0, SIDE), slice(0, SIDE)), torch.device("cpu"))
+
+
+def looked_at(noise, shade=0.5):
+    """The reach of information on that wall."""
+    views = wall(noise, shade)
     disparity, information = fit(views, torch.zeros(SIDE, SIDE))
-    return reach(views, apart(views, disparity), information).numpy()
+    return reach(views, apart(some(views), disparity), information).numpy()
 
 
 @pytest.mark.parametrize(
@@ -53,7 +60,7 @@ def test_half_is_left_after_eight_pixels():
         (slice(0, 32), slice(0, 32)),
         torch.device("cpu"),
     )
-    left = reach(views, apart(views, torch.zeros(32, 32)), information)
+    left = reach(views, apart(some(views), torch.zeros(32, 32)), information)
     torch.testing.assert_close(left[16, 2], torch.tensor(1.0))  # 5x5 means: two columns more
     torch.testing.assert_close(left[16, 10], torch.tensor(0.5))
     torch.testing.assert_close(left[16, 18], torch.tensor(0.25))
@@ -81,3 +88,38 @@ def test_the_misfit_is_the_mean_square_of_what_is_there():
 
 def test_where_no_view_is_there_the_misfit_is_the_worst():
     assert misfit(torch.full((4, 2, 2), torch.nan)).tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
+def test_few_views_are_compared():
+    steps = some(wall(0)).steps
+    assert len(steps) == 4 and steps.abs().min() == 2  # the corners of 5x5
+
+
+@pytest.mark.parametrize("absent", [False, True])
+def test_the_lead_is_what_a_literal_version_finds(absent):
+    rng = np.random.default_rng(5)
+    steps = np.array([(-2, 1), (0.5, -1.25), (2, 2)], np.float32)
+    pictures = rng.uniform(0.4, 0.6, (3, 3, 18, 20)).astype(np.float32)
+    middle = rng.uniform(0.4, 0.6, (3, 12, 14)).astype(np.float32)
+    if absent:
+        pictures[0], pictures[1, :, 4:9, 5:12], middle[:, 3:5, 6:] = ABSENT, ABSENT, ABSENT
+    views = Views(*map(torch.from_numpy, (pictures, middle, steps)), margin=3)
+    disparity = torch.from_numpy(rng.uniform(-3, 3, (12, 14)).astype(np.float32))
+    found = lead(views, disparity, apart(views, disparity))
+    expected = [
+        reference.lead_at(pictures, middle, steps, 3, y, x, float(disparity[y, x]))
+        for y, x in np.ndindex(12, 14)
+    ]
+    np.testing.assert_allclose(found.flatten(), expected, atol=5e-3)
+
+
+def test_only_an_answer_that_nothing_beside_it_matches_leads():
+    """True disparity 0 on the wall; in the plain square anything fits; half a pixel off nothing."""
+    views = some(wall(0))
+    found = {
+        at: lead(views, torch.full((SIDE, SIDE), at), apart(views, torch.full((SIDE, SIDE), at)))
+        for at in (0.0, 0.5)
+    }
+    assert found[0.0][:20].mean() > 0.3
+    assert found[0.0][60:68, 60:68].abs().max() < 0.01
+    assert found[0.5][:20].mean() < -0.3

@@ -30,6 +30,7 @@ from oaccdepth.networks.fast import (
     describe,
     interpolate_levels,
     otherness,
+    signs,
     windowed_mean,
 )
 
@@ -88,16 +89,31 @@ def test_a_single_pass_is_the_first_and_the_last_fit(scene, untrained, answers):
     assert only[0].information is not None and answers[0].information is None
 
 
-def test_an_answer_that_the_views_contradict_is_less_sure(scene, untrained, answers):
+@pytest.mark.parametrize(("certainty", "lead"), [((0.0, -0.5, -3.0), 0.0), ((0.0, 0.0, -1.0), 4.0)])
+def test_an_answer_that_the_views_contradict_is_less_sure(
+    scene, untrained, answers, certainty, lead
+):
     """However certain the network is: here it is as certain of both."""
     views, _ = of_scene(scene, untrained)
     truth = torch.from_numpy(scene.disparity)[None]
-    judge = FastNet(replace(FAST, certainty=(0.0, -0.5, -3.0)))
+    judge = FastNet(replace(FAST, certainty=certainty, lead=lead))
     right, wrong = (
         judge.confidence(untrained.polish(views, replace(answers[0], disparity=disparity), 2))
         for disparity in (truth, truth + 0.75)
     )
     assert right.mean() > wrong.mean() + 0.2
+
+
+def test_no_pattern_of_every_other_pixel_is_left_in_the_confidence(answers):
+    """Upsampling may leave one in the certainty; a single pixel still counts for a quarter."""
+    y, x = torch.meshgrid(torch.arange(48), torch.arange(64), indexing="ij")
+    for pattern in (y % 2, x % 2, (y + x) % 2):
+        certainty = 2.0 + pattern[None].float()
+        left = signs(replace(answers[0], certainty=certainty))[0][:, 1:-1, 1:-1]
+        torch.testing.assert_close(left, torch.full_like(left, 2.5))
+    single = torch.zeros(1, 48, 64)
+    single[0, 20, 30] = 1.0
+    assert signs(replace(answers[0], certainty=single))[0][0, 20, 30] == 0.25
 
 
 def test_steps_between_candidates_shrink(untrained):
