@@ -446,3 +446,30 @@ def surfaces_at(disparity, views, far, near, y, x):
     signs = [share - 0.5 for share in shares]
     unsure = [min(one / contrast, 2) for one in (misfit, *variations)]
     return [*places, *signs, contrast, *unsure, min(weights)]
+
+
+def shared_texture(one, other, y, x):
+    """How alike the slopes of two pictures (c, h, w) are around a pixel, as `reach.textured`."""
+    height, width = one.shape[1:]
+
+    def slopes(picture, i, j):
+        up, down, left, right = (
+            max(i - 1, 0),
+            min(i + 1, height - 1),
+            max(j - 1, 0),
+            min(j + 1, width - 1),
+        )
+        across = [float(c[i, right] - c[i, left]) / 2 for c in picture]
+        return across + [float(c[down, j] - c[up, j]) / 2 for c in picture]
+
+    around = [
+        (slopes(one, i, j), slopes(other, i, j))
+        for i in range(max(y - 6, 0), min(y + 7, height))
+        for j in range(max(x - 6, 0), min(x + 7, width))
+    ]
+    both = sum(a * b for p, q in around for a, b in zip(p, q, strict=True)) / len(around)
+    first = sum(a * a for p, _ in around for a in p) / len(around)
+    second = sum(b * b for _, q in around for b in q) / len(around)
+    alike = both / max((first * second) ** 0.5, 1e-12)
+    least = 0.00013 / 20
+    return max(0.0, min(alike / 0.17 - 1, both / least - 1, 1.0))

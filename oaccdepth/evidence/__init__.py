@@ -106,6 +106,27 @@ def differences(views: Views, disparity: Tensor) -> Tensor:
     return out
 
 
+def mean_colour(views: Views, disparity: Tensor) -> Tensor:
+    """What the views see at a disparity (h, w) [px], on average: (c, h, w)."""
+    if disparity.device.type != "cpu":
+        return plain.mean_colour(views, disparity)
+    from oaccdepth.evidence import surface_kernels
+
+    out = torch.empty_like(views.reference, memory_format=torch.contiguous_format)
+    run_by_rows(
+        surface_kernels.mean_colours,
+        len(disparity),
+        views.reference.contiguous().numpy(),
+        disparity.contiguous().numpy(),
+        views.pictures.flatten(2).numpy(),
+        views.pictures.shape[-1],
+        views.steps.numpy(),
+        views.margin,
+        out.numpy(),
+    )
+    return out
+
+
 def plain_sweep(views: Views, levels: Tensor, volume: Tensor) -> Tensor:
     """Fill in the votes (l/2, h, w, 24); the costs to aggregate (3, h, w, l) uint8."""
     votes, costs = plain.sweep(views, levels, GAINS)

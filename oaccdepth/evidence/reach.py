@@ -10,15 +10,18 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from oaccdepth.evidence import differences
+from oaccdepth.evidence import differences, mean_colour
 from oaccdepth.evidence.plain import PRESENT
-from oaccdepth.evidence.views import Views, thin_out
+from oaccdepth.evidence.views import Views, present, thin_out
 
 RADIUS = 2  # px: information is averaged over 5x5
 LEAST = 0.00013  # of information, at one step: less is nothing that 8 bits could hold
 NOISE_GAIN = 325.0  # of noise squared, at one step: measured at 1 and 4 grey levels
 MOST_NOISE = 0.02  # mean difference of views; in stronger noise the fit hardly hears it
 CALM = 0.1  # share of the pixels on which noise is measured: those with the least information
+TEXTURE_RADIUS = 6  # px: texture weaker than noise is only seen over 13x13
+ALIKE = 0.17  # correlation of slopes that noise alone hardly has there; from twice that on certain
+LEAST_SLOPE = LEAST / 20  # squared, of all channels: the same as LEAST, for 40 views
 MEASURED_VIEWS = 4  # that are compared with the reference: as good as twenty
 RIVALS = (-1.0, -0.5, 0.5, 1.0)  # px beside an answer
 HALF_VOTE = 0.01  # mean colour difference at which a view is half against a disparity
@@ -59,17 +62,49 @@ def votes(differences: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def reach(views: Views, differences: Tensor, information: Tensor) -> Tensor:
+def reach(views: Views, disparity: Tensor, differences: Tensor, information: Tensor) -> Tensor:
     """What is left (h, w) of the information nearby: 1 where the views say something themselves."""
-    side = 2 * RADIUS + 1
-    mean = F.avg_pool2d(information[None, None], side, 1, RADIUS, count_include_pad=False)
-    calm = mean[0, 0] <= mean.flatten().kthvalue(1 + int(CALM * mean.numel())).values
+    own = torch.maximum(informed(views, differences, information), textured(views, disparity))
+    found = own = own[None, None]
+    for _ in range(FARTHEST):
+        found = torch.maximum(own, DECAY * F.max_pool2d(found, 3, 1, 1))
+    return found[0, 0]
+
+
+def informed(views: Views, differences: Tensor, information: Tensor) -> Tensor:
+    """1 where there is far more information (h, w) than noise would pretend; 0: no more."""
+    mean = mean_around(information[None], RADIUS)[0]
+    calm = mean <= mean.flatten().kthvalue(1 + int(CALM * mean.numel())).values
     steps = float(views.steps.square().sum(1).mean())  # information grows with their square
     # Elsewhere than at calm pixels views differ by how they are interpolated as well.
     noise = min(float(differences[:, calm].nanmedian().nan_to_num(0.0)), MOST_NOISE)
     floor = steps * (LEAST + NOISE_GAIN * noise**2)
-    own = ((mean - floor) / floor).clamp(0, 1)
-    found = own
-    for _ in range(FARTHEST):
-        found = torch.maximum(own, DECAY * F.max_pool2d(found, 3, 1, 1))
-    return found[0, 0]
+    return ((mean - floor) / floor).clamp(0, 1)
+
+
+def textured(views: Views, disparity: Tensor) -> Tensor:
+    """1 where the reference has the texture (h, w) that the other views see at a map, else 0.
+
+    It may be weaker than the noise: that of the reference is not that of the others, so that only
+    texture makes their slopes alike.
+    """
+    own = slopes(present(views.reference))
+    seen = slopes(present(mean_colour(views, disparity)))
+    products = [(own * seen).sum(0), own.square().sum(0), seen.square().sum(0)]
+    both, one, other = mean_around(torch.stack(products), TEXTURE_RADIUS)
+    alike = both / (one * other).sqrt().clamp(min=LEAST_SLOPE**2)
+    enough = ((both - LEAST_SLOPE) / LEAST_SLOPE).clamp(0, 1)
+    return torch.minimum(((alike - ALIKE) / ALIKE).clamp(0, 1), enough)
+
+
+def slopes(picture: Tensor) -> Tensor:
+    """Slopes along rows and columns (2 * c, h, w) of a picture (c, h, w)."""
+    wide = F.pad(picture[None], [1] * 4, mode="replicate")[0]
+    across = wide[:, 1:-1, 2:] - wide[:, 1:-1, :-2]
+    down = wide[:, 2:, 1:-1] - wide[:, :-2, 1:-1]
+    return torch.cat([across, down]) / 2
+
+
+def mean_around(maps: Tensor, radius: int) -> Tensor:
+    """Mean (n, h, w) over the squares around each pixel."""
+    return F.avg_pool2d(maps[None], 2 * radius + 1, 1, radius, count_include_pad=False)[0]

@@ -105,6 +105,15 @@ def _mean_colour(pictures, width, steps, y, x, disparity, own, out):  # type: ig
 
 
 @compiled
+def mean_colours(start, stop, picture, disparity, pictures, width, steps, margin, out):  # type: ignore[no-untyped-def]
+    """What the views see, on average, at a disparity (h, w) of each pixel: into out (c, h, w)."""
+    for y in range(start, stop):
+        for x in range(disparity.shape[1]):
+            place, at = disparity[y, x], (y + margin, x + margin)
+            _mean_colour(pictures, width, steps, *at, place, picture[:, y, x], out[:, y, x])
+
+
+@compiled
 def meet(  # type: ignore[no-untyped-def]
     start,
     stop,

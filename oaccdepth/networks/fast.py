@@ -208,7 +208,7 @@ class FastNet(nn.Module):
                 answer,
                 misfit=misfit(differences)[None],
                 lead=lead(compared, disparity, differences)[None],
-                reach=reach(asked, differences, information)[None],
+                reach=reach(asked, disparity, differences, information)[None],
             )
             disparity = settle_edges(disparity, views.reference)
         return replace(answer, disparity=disparity[None])

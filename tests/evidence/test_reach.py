@@ -10,7 +10,7 @@ from layered import Plane, Surface, cloud_texture, render
 
 from oaccdepth.estimation.blocks import Wanted, cut_views
 from oaccdepth.evidence.fit import fit
-from oaccdepth.evidence.reach import apart, lead, misfit, reach, some
+from oaccdepth.evidence.reach import apart, lead, misfit, reach, some, textured
 from oaccdepth.evidence.views import ABSENT, Views
 from oaccdepth.lightfield import LightField
 from oaccdepth.writers.scenes import with_8_bits
@@ -34,7 +34,7 @@ def looked_at(noise, shade=0.5):
     """The reach of information on that wall."""
     views = wall(noise, shade)
     disparity, information = fit(views, torch.zeros(SIDE, SIDE))
-    return reach(views, apart(some(views), disparity), information).numpy()
+    return reach(views, disparity, apart(some(views), disparity), information).numpy()
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,49 @@ def test_it_fades_inside_a_plain_area(noise, shade):
     assert left[64, 30] > 2 * left[64, 42]  # 6 and 18 px from it
 
 
+def noisy_stripe(deviation, contrast):
+    """5x5 views at a disparity of 1 px: weak texture in the left half, none in the right one."""
+    rng = np.random.default_rng(8)
+    texture = contrast * rng.standard_normal((104, 104))
+    texture[:, 56:] = 0
+    steps = [(u, v) for u in range(-2, 3) for v in range(-2, 3) if (u, v) != (0, 0)]
+
+    def view(u, v):
+        seen = 0.5 + texture[None, 4 - u : 100 - u, 4 - v : 100 - v] + np.zeros((3, 1, 1))
+        return (seen + deviation * rng.standard_normal(seen.shape)).clip(0, 1).astype(np.float32)
+
+    pictures = torch.from_numpy(np.stack([view(*step) for step in steps]))
+    return Views(pictures, torch.from_numpy(view(0, 0)), torch.tensor(steps).float())
+
+
+@pytest.mark.parametrize("deviation", [0.05, 0.1])
+def test_texture_weaker_than_noise_is_seen(deviation):
+    views = noisy_stripe(deviation, contrast=deviation / 2)
+    found = textured(views, torch.ones(96, 96))
+    assert found[:, :42].mean() > 0.9
+    assert found[:, 62:].max() < 0.5 and found[:, 62:].mean() < 0.02
+    elsewhere = textured(views, torch.full((96, 96), -1.0))  # where the views do not agree
+    assert elsewhere.max() < 0.5 and elsewhere.mean() < 0.1
+
+
+def test_texture_is_that_of_the_literal_version():
+    views = noisy_stripe(0.05, contrast=0.02)
+    found = textured(views, torch.ones(96, 96))
+    for y, x in ((40, 30), (3, 90), (95, 0), (50, 52)):
+        expected = reference.shared_texture(views.reference, mean_of(views), y, x)
+        assert float(found[y, x]) == pytest.approx(expected, abs=1e-4)
+
+
+def mean_of(views):
+    """What the views see at 1 px, pixel by pixel."""
+    out = views.reference.clone()
+    for y, x in np.ndindex(96, 96):
+        places = [(y + int(u), x + int(v), k) for k, (u, v) in enumerate(views.steps.tolist())]
+        seen = [views.pictures[k, :, i, j] for i, j, k in places if 0 <= i < 96 and 0 <= j < 96]
+        out[:, y, x] = torch.stack(seen).mean(0)
+    return out
+
+
 def test_half_is_left_after_eight_pixels():
     """The decay itself, from a single informed column."""
     information = torch.zeros(32, 32)
@@ -60,7 +103,8 @@ def test_half_is_left_after_eight_pixels():
         (slice(0, 32), slice(0, 32)),
         torch.device("cpu"),
     )
-    left = reach(views, apart(some(views), torch.zeros(32, 32)), information)
+    flat = torch.zeros(32, 32)
+    left = reach(views, flat, apart(some(views), flat), information)
     torch.testing.assert_close(left[16, 2], torch.tensor(1.0))  # 5x5 means: two columns more
     torch.testing.assert_close(left[16, 10], torch.tensor(0.5))
     torch.testing.assert_close(left[16, 18], torch.tensor(0.25))

@@ -7,6 +7,8 @@ import pytest
 import reference
 import torch
 
+from oaccdepth import evidence
+from oaccdepth.evidence import plain
 from oaccdepth.evidence import surfaces as meeting
 from oaccdepth.evidence.surfaces import settle_edges, surfaces
 from oaccdepth.evidence.views import ABSENT, Views
@@ -51,6 +53,13 @@ def test_three_versions(channels, absent):
         ends = far[y, x].item(), near[y, x].item()
         expected = reference.surfaces_at(disparity.double().numpy(), literally, *ends, y, x)
         assert fused[:, y, x].tolist() == pytest.approx(expected, abs=2e-3)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_mean_colours_in_two_versions(channels):
+    disparity, views = scene(channels, absent=True)
+    fused = evidence.mean_colour(views, disparity)
+    torch.testing.assert_close(fused, plain.mean_colour(views, disparity), atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize("covered", [0.0, 0.2, 0.5, 0.8, 1.0])
