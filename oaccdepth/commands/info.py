@@ -19,7 +19,7 @@ RANGE_SOURCES = {
     "file": "given by the files",
     "estimated": "estimated",
     "weights": "the whole range of the converted weights",
-    "none": "a guess: the views show no texture (black, constant or only noise?)",
+    "none": "a guess: nothing in the views matches (black, constant or only noise?)",
 }
 
 

@@ -6,6 +6,7 @@ Of all intervals in which (nearly) every pixel finds one, the shortest is taken.
 
 Plain areas are asked as well, by what little detail they have: it counts where near and far views
 find it at the same disparity, if that is enough of the picture. In noise, means of many views are.
+Where reduced pictures match badly, phase correlation says where else to look.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from oaccdepth.estimation.matching import (
     between_levels,
     descend,
 )
+from oaccdepth.estimation.spectra import agree_at
 from oaccdepth.estimation.thin import BEYOND, extend
 from oaccdepth.lightfield import BoolArray, FloatArray, LightField
 from oaccdepth.options import Range
@@ -148,7 +150,7 @@ def estimate_range(light_field: LightField) -> Range | None:
     known = _only_found([_explain(fine)]) + known
     if not _is_clear(fine):
         if not _beats_chance(matcher, [fine, *volumes], known):
-            return _range_in_noise(matcher, everywhere, around)
+            return _range_in_noise(matcher, everywhere, around) or agree_at(matcher)
         low, high = _common_range(known)
         nearby = max(everywhere[0], low - BEYOND), min(everywhere[1], high + BEYOND)
         known += _only_found([_explain_together(matcher, nearby)])
@@ -233,11 +235,14 @@ def _search_everywhere(matcher: Matcher) -> tuple[Range, BoolArray]:
         faint_areas = _keep_matching(faint, faint_areas, matcher.has_more_than(0.0, costs.reach))
         found.append(_explain_faint(costs, faint, faint_areas))
     ends = [matches.ends for matches in found if matches is not None]
-    if not ends:  # only the finest detail, if anything: it may show in a closer look
-        return USUAL, faint_areas
+    has_matches = bool(ends)
+    if not _is_clear(costs) and (agreed := agree_at(matcher)):
+        ends.append(agreed)
     margin = 2.25 * spacing
-    around = min(low for low, _ in ends) - margin, max(high for _, high in ends) + margin
-    return around, faint_areas
+    ends = [(low - margin, high + margin) for low, high in ends]
+    if not has_matches:  # only the finest detail, if anything: it may show in a closer look
+        ends.append(USUAL)
+    return (min(low for low, _ in ends), max(high for _, high in ends)), faint_areas
 
 
 def _compare_around(matcher: Matcher, around: Range, size: float) -> Costs:

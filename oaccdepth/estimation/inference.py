@@ -22,7 +22,7 @@ from oaccdepth.estimation.found import Found, FoundPass, fill_absent
 from oaccdepth.estimation.merging import merge_sweeps
 from oaccdepth.estimation.sweeps import GreyViews, plan_shears, sweep_paper
 from oaccdepth.estimation.weights import LoadedWeights, load_network
-from oaccdepth.lightfield import FloatArray, LightField
+from oaccdepth.lightfield import Camera, FloatArray, LightField
 from oaccdepth.networks.fast import FastNet
 from oaccdepth.networks.paper import OACCNet, occlusion_mask
 from oaccdepth.options import EstimateOptions
@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 
 SMALLEST_SIDE = 16  # px: below, the hourglass has nothing left at an eighth of the size
 SMALLEST_TILE = 64
+AT_INFINITY = 0.1  # px less than the disparity of infinity that is still taken for it
+FEWEST_BEYOND = 0.01  # share of the picture that must be beyond infinity to be mentioned
 NO_INFORMATION = (
     "The views say nothing about disparity: no texture, or nothing but noise. "
     "The map is flat and its confidence 0."
@@ -116,6 +118,7 @@ def estimate(
             lambda tile: run(task, tile, clock, progress or ignore), task
         )
         fill_absent(found, light_field)
+        notes += remark_on_depth(_array(found.passes[-1].disparity), light_field.camera)
     notes += [remark] if remark else []
     clock.seconds["total"] = time.perf_counter() - started
     made_with = describe(task, clock, notes)
@@ -170,6 +173,26 @@ def check_size(light_field: LightField, loaded: LoadedWeights) -> None:
             f"{name}: {rows}x{columns} views, but these weights need 3x3 or more. "
             "Use --weights fast."
         )
+
+
+def remark_on_depth(disparity: FloatArray, camera: Camera | None) -> list[str]:
+    """Say so if the camera leaves a part of the picture without a finite depth."""
+    if camera is None:
+        return []
+    # What is infinitely far away may be a little wrong.
+    depth = camera.depth_mm(disparity + np.float32(AT_INFINITY), max(disparity.shape))
+    share = float(np.isinf(depth).mean())
+    if share < FEWEST_BEYOND:
+        return []
+    disparity_of_infinity = "0 px, as the cameras are parallel"
+    if camera.focus_mm > 0:
+        far = camera.disparity_px(np.full((1, 1), np.inf, np.float32), max(disparity.shape))
+        disparity_of_infinity = f"{far.item():.2f} px"
+    return [
+        f"{100 * share:.0f} % of the picture has no finite depth: its disparity is less than that "
+        f"of infinity ({disparity_of_infinity}). Check --focus-distance-mm, --baseline-mm and the "
+        "focal length."
+    ]
 
 
 def nothing_found(task: Task) -> Found:

@@ -234,13 +234,16 @@ class _Stack:
             self.grid.orientation == "presumed",
         )
         notes = []
+        is_guess = finding.is_sign_open and finding.arrangement.flip_u != finding.arrangement.flip_v
         if finding.arrangement:
             self._rearrange(finding.arrangement)
-            done, way_out = _say_correction(finding.arrangement)
+            done, way_out = orientation.say_correction(finding.arrangement, self.window_shape)
+            way_out = f"{orientation.WHICH_IS_OPEN} {way_out}" if is_guess else way_out
             logger.warning("warning: %s: %s: %s. %s", self.source, finding.text, done, way_out)
-            notes.append(f"{finding.text[0].upper()}{finding.text[1:]}: {done}.")
-        if finding.is_sign_open and finding.arrangement.flip_u == finding.arrangement.flip_v:
-            open_sign = _say_open_sign(self.window_shape)
+            note = f"{finding.text[0].upper()}{finding.text[1:]}: {done}."
+            notes.append(f"{note} {way_out}" if is_guess else note)
+        if finding.is_sign_open and not is_guess:
+            open_sign = orientation.say_open_sign(self.window_shape, finding.arrangement.transpose)
             logger.warning("warning: %s: %s", self.source, open_sign)
             notes.append(f"{open_sign[0].upper()}{open_sign[1:]}")
         return notes
@@ -295,32 +298,6 @@ def _overlap(part: slice, length: int, window: slice) -> tuple[slice, slice]:
     last = max(first, last)
     into = slice(first - window.start, last - window.start)
     return into, slice(first - start, last - start)
-
-
-def _say_correction(done: Arrangement) -> tuple[str, str]:
-    """Say what was corrected, and which option to pass if that was wrong.
-
-    Only occlusions show which of the two axes is wrong, so the choice may be a guess. Reversing
-    the other axis gives the same disparities with near and far exchanged.
-    """
-    if done.flip_u == done.flip_v:
-        return "corrected", "If that is wrong, pass --no-check-orientation."
-    axis, other = ("rows", "--flip-v") if done.flip_u else ("columns", "--flip-u")
-    other = f"--transpose {other}" if done.transpose else other
-    return (
-        f"corrected by reversing the camera {axis}",
-        f"If near and far come out exchanged, pass {other}; "
-        "if nothing was wrong, --no-check-orientation.",
-    )
-
-
-def _say_open_sign(grid: tuple[int, int]) -> str:
-    """Say that near and far may be exchanged, and which options to pass."""
-    flips = "--flip-v" if grid[0] == 1 else "--flip-u" if grid[1] == 1 else "--flip-u --flip-v"
-    return (
-        "nothing in the views tells whether near and far are exchanged. If they come out "
-        f"exchanged, pass {flips}; if not, --no-check-orientation."
-    )
 
 
 def _views(count: int) -> str:

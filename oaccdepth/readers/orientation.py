@@ -33,6 +33,8 @@ FEWEST_TO_CONFIRM, CONFIRMED = 20, 4  # votes and majority to keep the axes
 
 GetGrey = Callable[[int, int], FloatArray | None]  # offset from the centre -> grey (h, w) in [0, 1]
 BOTH_BACKWARDS = "both camera axes run backwards (far things hide near ones)"
+LINE_BACKWARDS = "the cameras are in reverse order (far things hide near ones)"
+WHICH_IS_OPEN = "Nothing in the views tells which of the two it is."
 ORDERS = ("rows", "serpentine", "serpentine-columns")
 
 
@@ -60,7 +62,8 @@ def find_arrangement(
     verdict = _vote(grey, grid, Arrangement(exchanged, flip_u, flip_v), alone=not opposed)
     if verdict == "wrong":
         flip_u, flip_v = not flip_u, not flip_v
-        wrong = wrong if opposed else " and ".join(filter(None, (wrong, BOTH_BACKWARDS)))
+        backwards = LINE_BACKWARDS if 1 in grid else BOTH_BACKWARDS
+        wrong = wrong if opposed else " and ".join(filter(None, (wrong, backwards)))
         if 1 in grid:  # there is only one axis to reverse
             is_row = (grid[0] == 1) != exchanged
             flip_u, flip_v = not is_row, is_row
@@ -73,6 +76,42 @@ def _describe(exchanged: bool, opposed: bool) -> str:
     if opposed:
         parts.append("one camera axis runs backwards")
     return " and ".join(parts)
+
+
+def say_correction(done: Arrangement, grid: tuple[int, int]) -> tuple[str, str]:
+    """Say what was corrected, and which option to pass if that was wrong.
+
+    Only occlusions show which of the two axes is wrong, so the choice may be a guess. Reversing
+    the other axis gives the same disparities with near and far exchanged. A single row or column
+    of views has no other axis.
+    """
+    if done.flip_u == done.flip_v:
+        return "corrected", "If that is wrong, pass --no-check-orientation."
+    axis, other = ("rows", "--flip-v") if done.flip_u else ("columns", "--flip-u")
+    if 1 in grid:
+        keeping = "--transpose" if done.transpose else "--no-check-orientation"
+        return f"corrected by reversing the camera {axis}", f"If that is wrong, pass {keeping}."
+    other = f"--transpose {other}" if done.transpose else other
+    return (
+        f"corrected by reversing the camera {axis}",
+        f"If near and far come out exchanged, pass {other}; "
+        "if nothing was wrong, --no-check-orientation.",
+    )
+
+
+def say_open_sign(grid: tuple[int, int], transposed: bool) -> str:
+    """Say that near and far may be exchanged, and which options to pass.
+
+    An option takes the place of the whole check, so it must repeat an exchange of the axes.
+    """
+    flips = "--flip-v" if grid[0] == 1 else "--flip-u" if grid[1] == 1 else "--flip-u --flip-v"
+    flips, keeping = (
+        (f"--transpose {flips}", "--transpose") if transposed else (flips, "--no-check-orientation")
+    )
+    return (
+        "nothing in the views tells whether near and far are exchanged. If they come out "
+        f"exchanged, pass {flips}; if not, {keeping}."
+    )
 
 
 def find_order(grey: GetGrey, grid: tuple[int, int]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from oaccdepth.errors import OaccDepthError, UnreadableFile
 from oaccdepth.files.regular import is_regular
 from oaccdepth.options import ReadOptions
 from oaccdepth.readers import decoding, mosaic
+from oaccdepth.readers.grid import FEWEST_VIEWS
 from oaccdepth.readers.listing import list_files, list_folders
 from oaccdepth.readers.names import FEWEST_FILES, NOT_A_VIEW, few_views, view_names
 from oaccdepth.readers.search import ARRAY_EXTENSIONS
@@ -19,6 +21,7 @@ from oaccdepth.readers.search import ARRAY_EXTENSIONS
 RESULT_FILE = "run.json"  # marks a folder that holds our results, not views
 MOST_PICTURES = 50  # single pictures to check; each must be decoded
 FEWEST_PIXELS = 96 * 96  # in a picture that may hold several views
+NO_SIZE = (0, 0)  # px
 
 
 class Unread(NamedTuple):
@@ -50,15 +53,38 @@ def find_unread(
             path = folder / name
             if path not in known and (reason := _why_not_file(path, readers, refused)):
                 result.append(Unread(path, reason))
+    return sorted(result + _explain_pictures(root, pictures, refused))
+
+
+def _explain_pictures(
+    root: Path, pictures: Sequence[Path], refused: Sequence[ModuleType]
+) -> list[Unread]:
+    """Find pictures that hold several views, and folders with a few pictures that may be views."""
     large = [path for path in pictures if _is_large(path)]
-    result += [
+    result = [
         Unread(path, reason)
         for path in large[:MOST_PICTURES]
         if (reason := _why_not_picture(path, refused))
     ]
+    explained = {unread.path.parent for unread in result}
     if (more := len(large) - MOST_PICTURES) > 0:
         result.append(Unread(root, _not_opened(more)))
-    return sorted(result)
+    for folder, group in groupby(pictures, key=lambda path: path.parent):
+        sizes = [_size(path) for path in group]
+        are_alike = len(set(sizes)) == 1 and sizes[0] != NO_SIZE  # as views of one scene are
+        if are_alike and len(sizes) > 1 and folder not in explained:
+            result.append(Unread(folder, _few(len(sizes))))
+    return result
+
+
+def _few(count: int) -> str:
+    start = f"{count} pictures of the same size"
+    if count < FEWEST_VIEWS:
+        return f"{start}. If they are views: at least {FEWEST_VIEWS} are needed."
+    return (
+        f"{start}, too few to be sure. "
+        "If they are numbered views, run oaccdepth estimate on it with --views UxV."
+    )
 
 
 def _too_few(grid: tuple[int, int]) -> str:
@@ -139,11 +165,17 @@ def _why_not_picture(path: Path, refused: Sequence[ModuleType]) -> str:
 
 
 def _is_large(path: Path) -> bool:
+    width, height = _size(path)
+    return width * height >= FEWEST_PIXELS
+
+
+def _size(path: Path) -> tuple[int, int]:
+    """Width and height of a picture; `NO_SIZE` if it cannot be read."""
     try:
         header = decoding.read_header(path)
     except OaccDepthError:
-        return False
-    return header.width * header.height >= FEWEST_PIXELS
+        return NO_SIZE
+    return header.width, header.height
 
 
 def _without_path(error: OaccDepthError, path: Path) -> str:

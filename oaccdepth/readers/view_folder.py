@@ -10,7 +10,7 @@ from oaccdepth.errors import InvalidLightField, UnknownFormat, UnreadableFile
 from oaccdepth.lightfield import Array, FloatArray
 from oaccdepth.options import ReadOptions
 from oaccdepth.readers.decoding import decode, read_header
-from oaccdepth.readers.grid import ViewGrid
+from oaccdepth.readers.grid import FEWEST_VIEWS, ViewGrid
 from oaccdepth.readers.ground_truth import find_beside_views
 from oaccdepth.readers.listing import list_files, list_folders
 from oaccdepth.readers.names import FEWEST_FILES, Naming, parse_names, view_names
@@ -109,7 +109,12 @@ def no_grid(path: Path, options: ReadOptions) -> InvalidLightField:
     if len(pictures) == 1:
         return InvalidLightField(
             f"{path}: a single picture, {pictures[0]}. "
-            "Disparity needs two views or more of the same scene."
+            f"Disparity needs {FEWEST_VIEWS} views or more of the same scene."
+        )
+    if len(pictures) == 2:
+        return InvalidLightField(
+            f"{path}: two pictures, {pictures[0]} and {pictures[1]}. "
+            f"Disparity needs {FEWEST_VIEWS} views or more of the same scene."
         )
     if options.pattern is not None:
         return InvalidLightField(

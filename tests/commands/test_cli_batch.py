@@ -201,3 +201,26 @@ def test_small_mosaics_and_a_few_views_are_listed_too(run, tmp_path):
         "not read: .: 1 more single picture was not opened. "
         "If they hold views, run oaccdepth estimate on each."
     ) in told
+
+
+def test_folders_with_a_few_pictures_of_one_size_are_listed(run, tmp_path):
+    """They may be views; a mosaic explains its folder, and different sizes are no views."""
+    views = files.render((3, 3), (120, 152))[0]
+    for folder, names in (("pair", "lr"), ("row", "01234"), ("photos", "ab"), ("mosaics", "ab")):
+        for number, name in enumerate(names):
+            picture = files.mosaic(views) if folder == "mosaics" else views[0, number % 3]
+            picture = picture[number:] if folder == "photos" else picture
+            files.write_picture(tmp_path / folder / f"{name}.png", picture)
+    told = run("batch", tmp_path, "-o", tmp_path / "out", "--dry-run").stderr.splitlines()
+    told = [line for line in told if line.startswith("not read: ")]
+    assert [line.split(": ")[1] for line in told] == [
+        "mosaics/a.png",
+        "mosaics/b.png",
+        "pair",
+        "row",
+    ]
+    assert told[2:] == [
+        "not read: pair: 2 pictures of the same size. If they are views: at least 3 are needed.",
+        "not read: row: 5 pictures of the same size, too few to be sure. "
+        "If they are numbered views, run oaccdepth estimate on it with --views UxV.",
+    ]

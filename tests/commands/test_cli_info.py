@@ -120,6 +120,6 @@ def test_views_that_tell_nothing(run, tmp_path, weights_file):
     result = run("info", tmp_path / "black.npy", "--weights", weights_file)
     assert result.exit_code == 0
     assert (
-        "-0.5 to 0.5 px, a guess: the views show no texture (black, constant or only noise?)"
+        "-0.5 to 0.5 px, a guess: nothing in the views matches (black, constant or only noise?)"
         in result.stdout
     )

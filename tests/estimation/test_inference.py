@@ -12,9 +12,9 @@ from small_networks import PAPER
 from oaccdepth.errors import DeviceUnavailable, InvalidLightField, OaccDepthError
 from oaccdepth.estimation import inference
 from oaccdepth.estimation.device import choose_device
-from oaccdepth.estimation.inference import estimate, masks_from_disparity
+from oaccdepth.estimation.inference import estimate, masks_from_disparity, remark_on_depth
 from oaccdepth.estimation.weights import LoadedWeights, load_network
-from oaccdepth.lightfield import LightField
+from oaccdepth.lightfield import Camera, LightField
 from oaccdepth.networks.paper import OACCNet
 from oaccdepth.options import EstimateOptions
 
@@ -284,3 +284,28 @@ def test_every_second_view_of_an_array_gives_disparities_per_step_of_the_array(u
     np.testing.assert_array_equal(apart.masks, beside.masks)
     expected = np.array(beside.made_with.disparity_range) / 2
     np.testing.assert_allclose(apart.made_with.disparity_range, expected)
+
+
+@pytest.mark.parametrize(
+    ("focus_mm", "infinity"),
+    [(0.0, "0 px, as the cameras are parallel"), (2000.0, "-1.00 px")],
+)
+def test_disparities_beyond_infinity_are_said(focus_mm, infinity):
+    """They have no depth. Baseline 20 mm and 100 px of focal length: 1 px at 2 m."""
+    camera = Camera(20.0, 36.0, 36.0, focus_mm)
+    at_infinity = -1.0 if focus_mm else 0.0
+    disparity = np.full((50, 100), at_infinity - 0.05, np.float32)  # the sky, nearly
+    disparity[:10] = at_infinity + 2.0
+    assert remark_on_depth(disparity, None) == remark_on_depth(disparity, camera) == []
+    disparity[40:] = at_infinity - 0.5
+    assert remark_on_depth(disparity, camera) == [
+        "20 % of the picture has no finite depth: its disparity is less than that of infinity "
+        f"({infinity}). Check --focus-distance-mm, --baseline-mm and the focal length."
+    ]
+
+
+def test_a_scene_beyond_infinity_has_a_note(untrained):
+    light_field = scene_between(-1.0, 1.0, size=(48, 64), grid=(3, 3)).light_field
+    parallel = replace(light_field, camera=Camera(20.0, 36.0, 36.0, 0.0))
+    [note] = estimate(parallel, network=untrained).made_with.notes
+    assert "% of the picture has no finite depth" in note

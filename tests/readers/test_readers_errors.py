@@ -79,7 +79,19 @@ def test_a_single_picture_is_no_light_field(tmp_path, views, options):
     files.write_picture(tmp_path / "img_0.png", views[0, 0])
     message = (
         f"{tmp_path}: a single picture, img_0.png. "
-        "Disparity needs two views or more of the same scene."
+        "Disparity needs 3 views or more of the same scene."
+    )
+    fails(InvalidLightField, tmp_path, message, **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"views": (1, 2)}])
+def test_two_pictures_are_no_light_field(tmp_path, views, options):
+    """--views would not help, so it is not suggested."""
+    for name in ("left.png", "right.png"):
+        files.write_picture(tmp_path / name, views[0, 0])
+    message = (
+        f"{tmp_path}: two pictures, left.png and right.png. "
+        "Disparity needs 3 views or more of the same scene."
     )
     fails(InvalidLightField, tmp_path, message, **options)
 

@@ -145,6 +145,28 @@ def test_an_open_sign_is_said(tmp_path, rendered, caplog, name):
         assert readers.read(tmp_path / "a", ReadOptions(**settled)).notes == ()
 
 
+def test_an_open_sign_of_exchanged_axes(tmp_path, rendered, caplog):
+    """An option takes the place of the whole check: those that are offered exchange the axes."""
+    views = rendered[0]
+    files.pairs(tmp_path / "a", views.swapaxes(0, 1), "cam_{}_{}.png")
+    found = readers.read(tmp_path / "a")
+    assert np.array_equal(found.views, views)
+    text = SIGN_IS_OPEN.replace("--flip-u", "--transpose --flip-u")
+    assert found.notes[-1] == "N" + text.replace("--no-check-orientation", "--transpose")
+    turned = readers.read(tmp_path / "a", ReadOptions(transpose=True, flip_u=True, flip_v=True))
+    assert np.array_equal(turned.views, views[::-1, ::-1])
+
+
+def test_a_guess_which_axis_runs_backwards_is_said_to_be_one(tmp_path, rendered, caplog):
+    files.pairs(tmp_path / "a", rendered[0][::-1], "cam_{}_{}.png")  # without any occlusion
+    found = readers.read(tmp_path / "a")
+    assert found.notes == (
+        "One camera axis runs backwards: corrected by reversing the camera rows. Nothing in the "
+        f"views tells which of the two it is. {_way_out('--flip-v')}",
+    )
+    assert caplog.messages == [f"warning: {tmp_path / 'a'}: o{found.notes[0][1:]}"]
+
+
 def test_fine_pictures_vote_where_coarse_ones_do_not_decide(tmp_path):
     """Motion by only one pixel hides too little to show in a reduced picture."""
     views, _ = squares_before_a_wall((400, 512), 3, 0, 1)
@@ -160,13 +182,27 @@ def test_the_outermost_views_of_the_file_vote(tmp_path, layered):
     assert np.array_equal(found.views, layered[0][1:4, 1:4])
 
 
-def test_a_row_of_views_that_runs_backwards(tmp_path, layered):
+def test_a_row_of_views_that_runs_backwards(tmp_path, layered, caplog):
+    """There is no other axis to reverse, so the way out is to keep the order."""
     row = layered[0][2]
-    for stack, grid in ((row[None, ::-1], (1, 5)), (row[::-1, None], (1, 5))):
-        np.save(tmp_path / "a.npy", stack)  # the second one really is a row, too
+    exchanged = "camera rows and columns are exchanged and "
+    for stack, also, way_out in (
+        (row[None, ::-1], "", "--no-check-orientation"),
+        (row[::-1, None], exchanged, "--transpose"),  # really a row, too
+    ):
+        np.save(tmp_path / "a.npy", stack)
+        caplog.clear()
         found = readers.read(tmp_path / "a.npy")
-        assert found.grid == grid
+        assert found.grid == (1, 5)
         assert np.array_equal(found.views[0], row)
+        assert caplog.messages == [
+            f"warning: {tmp_path / 'a.npy'}: {also}the cameras are in reverse order (far things "
+            "hide near ones): corrected by reversing the camera columns. "
+            f"If that is wrong, pass {way_out}."
+        ]
+        kept = {"transpose": True} if also else {"check_orientation": False}
+        asked = readers.read(tmp_path / "a.npy", ReadOptions(**kept))
+        assert np.array_equal(asked.views[0], row[::-1])
 
 
 def test_the_check_can_be_switched_off(tmp_path, layered):
