@@ -35,6 +35,7 @@ SMALLEST_SIDE = 16  # px: below, the hourglass has nothing left at an eighth of 
 SMALLEST_TILE = 64
 AT_INFINITY = 0.1  # px less than the disparity of infinity that is still taken for it
 FEWEST_BEYOND = 0.01  # share of the picture that must be beyond infinity to be mentioned
+SAME_PICTURE = "All views are the same picture: nothing moves, so every disparity is 0."
 NO_INFORMATION = (
     "The views say nothing about disparity: no texture, or nothing but noise. "
     "The map is flat and its confidence 0."
@@ -119,11 +120,20 @@ def estimate(
         )
         fill_absent(found, light_field)
         notes += remark_on_depth(_array(found.passes[-1].disparity), light_field.camera)
+        notes += [SAME_PICTURE] if are_the_same(light_field) else []
     notes += [remark] if remark else []
     clock.seconds["total"] = time.perf_counter() - started
     made_with = describe(task, clock, notes)
     log.info("Seconds: " + ", ".join(f"{n} {s:.1f}" for n, s in made_with.seconds.items()) + ".")
     return as_map(found, task, made_with)
+
+
+def are_the_same(light_field: LightField) -> bool:
+    """Whether all views are one picture, which is more often a mistake than a far scene."""
+    views, missing = light_field.views, set(light_field.missing_views)
+    there = [view for view in np.ndindex(*light_field.grid) if view not in missing]
+    first = views[there[0]]
+    return all(np.array_equal(views[view], first) for view in there[1:])
 
 
 def per_step(options: EstimateOptions, factor: float) -> EstimateOptions:

@@ -12,7 +12,12 @@ from small_networks import PAPER
 from oaccdepth.errors import DeviceUnavailable, InvalidLightField, OaccDepthError
 from oaccdepth.estimation import inference
 from oaccdepth.estimation.device import choose_device
-from oaccdepth.estimation.inference import estimate, masks_from_disparity, remark_on_depth
+from oaccdepth.estimation.inference import (
+    SAME_PICTURE,
+    estimate,
+    masks_from_disparity,
+    remark_on_depth,
+)
 from oaccdepth.estimation.weights import LoadedWeights, load_network
 from oaccdepth.lightfield import Camera, LightField
 from oaccdepth.networks.paper import OACCNet
@@ -309,3 +314,13 @@ def test_a_scene_beyond_infinity_has_a_note(untrained):
     parallel = replace(light_field, camera=Camera(20.0, 36.0, 36.0, 0.0))
     [note] = estimate(parallel, network=untrained).made_with.notes
     assert "% of the picture has no finite depth" in note
+
+
+def test_views_that_are_one_picture_are_said(scene, untrained):
+    views = scene.light_field.views.copy()
+    views[:] = views[4, 4]
+    options = EstimateOptions(disparity_range=(-1, 1))
+    assert SAME_PICTURE in estimate(LightField(views), options, network=untrained).made_with.notes
+    views[2, 3, 5, 5] = 1 - views[2, 3, 5, 5]
+    notes = estimate(LightField(views), options, network=untrained).made_with.notes
+    assert SAME_PICTURE not in notes
