@@ -179,6 +179,11 @@ def noise_of(views: Views, disparity: Tensor) -> Tensor:
 
 def slope(picture: Tensor) -> Tensor:
     """How much each channel of a picture (c, h, w) changes per px."""
+    return torch.hypot(*slopes(picture))
+
+
+def slopes(picture: Tensor) -> Tensor:
+    """The same along rows and along columns: (2, c, h, w)."""
     wide = F.pad(picture[None], (1, 1, 1, 1), mode="replicate")[0]
     across, down = wide[:, 1:-1, 2:] - wide[:, 1:-1, :-2], wide[:, 2:, 1:-1] - wide[:, :-2, 1:-1]
-    return torch.hypot(across, down) / 2
+    return torch.stack([across, down]) / 2

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from oaccdepth.evidence import differences, mean_colour
-from oaccdepth.evidence.plain import PRESENT
+from oaccdepth.evidence.plain import PRESENT, slopes
 from oaccdepth.evidence.views import Views, present, thin_out
 
 RADIUS = 2  # px: information is averaged over 5x5
@@ -88,21 +88,13 @@ def textured(views: Views, disparity: Tensor) -> Tensor:
     It may be weaker than the noise: that of the reference is not that of the others, so that only
     texture makes their slopes alike.
     """
-    own = slopes(present(views.reference))
-    seen = slopes(present(mean_colour(views, disparity)))
+    own = slopes(present(views.reference)).flatten(0, 1)
+    seen = slopes(present(mean_colour(views, disparity))).flatten(0, 1)
     products = [(own * seen).sum(0), own.square().sum(0), seen.square().sum(0)]
     both, one, other = mean_around(torch.stack(products), TEXTURE_RADIUS)
     alike = both / (one * other).sqrt().clamp(min=LEAST_SLOPE**2)
     enough = ((both - LEAST_SLOPE) / LEAST_SLOPE).clamp(0, 1)
     return torch.minimum(((alike - ALIKE) / ALIKE).clamp(0, 1), enough)
-
-
-def slopes(picture: Tensor) -> Tensor:
-    """Slopes along rows and columns (2 * c, h, w) of a picture (c, h, w)."""
-    wide = F.pad(picture[None], [1] * 4, mode="replicate")[0]
-    across = wide[:, 1:-1, 2:] - wide[:, 1:-1, :-2]
-    down = wide[:, 2:, 1:-1] - wide[:, :-2, 1:-1]
-    return torch.cat([across, down]) / 2
 
 
 def mean_around(maps: Tensor, radius: int) -> Tensor:
