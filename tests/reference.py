@@ -338,14 +338,38 @@ def evidence_at(pictures, reference, steps, margin, y, x, disparity, gain, weigh
 
 
 def masks_at(pictures, reference, steps, margin, y, x, disparity, q):
-    """Eq. 8 of every view at one pixel, and the mean over all existing samples."""
+    """Eq. 8 of every view at one pixel, and how many samples exist."""
     found = [
         difference(picture, reference, y, x, margin, step, disparity)
         for picture, step in zip(pictures, steps, strict=True)
     ]
     masks = [0.0 if r is None else max(0.0, 1 - r / len(reference)) ** q for r in found]
     there = sum(r is not None for r in found)
-    return masks, sum(masks) / max(there, 1)
+    return masks, there
+
+
+def sees(disparity, step, y, x):
+    """Whether a view sees a point, by the map (h, w) alone: no nearer pixel lands where it does.
+
+    Within 2 px of the point, and beyond, as far as its own disparity carries it.
+    """
+    height, width = disparity.shape
+    length = float(np.hypot(*step))
+    for distance in range(1, height + width):
+        other_y = y + int(np.floor(0.5 - distance * step[0] / length))
+        other_x = x + int(np.floor(0.5 - distance * step[1] / length))
+        if not (0 <= other_y < height and 0 <= other_x < width):
+            return True
+        nearer = disparity[other_y, other_x] - disparity[y, x]
+        if nearer >= 0.1 and nearer * length >= distance - 2:
+            return False
+    return True
+
+
+def seen_by(disparity, steps, y, x):
+    """Which views see a point; all, if the map says that none does."""
+    found = [sees(disparity, step, y, x) for step in steps]
+    return found if any(found) else [True] * len(found)
 
 
 def lead_at(pictures, reference, steps, margin, y, x, disparity):

@@ -24,7 +24,7 @@ from oaccdepth.estimation.device import Clock
 from oaccdepth.estimation.found import Found, FoundPass
 from oaccdepth.estimation.tiles import Region, Tile, overlap, plan_tiles, put
 from oaccdepth.evidence import plain
-from oaccdepth.evidence.views import ABSENT, Views, thin_out
+from oaccdepth.evidence.views import ABSENT, Views, thin_out, voters
 from oaccdepth.lightfield import FloatArray, LightField, as_float
 from oaccdepth.networks.fast import ALIGNMENT, RECEPTIVE_MARGIN, Answer, FastNet
 from oaccdepth.progress import ReportProgress, share
@@ -97,15 +97,14 @@ def run_block(
 ) -> None:
     """Every pass over one block; what is kept of it goes into `found`."""
     with clock.stage("views"):
-        views = cut_views(light_field, wanted, block.region, clock.device)
+        views = cut_views(light_field, wanted, block.region, clock.device, voters)
         levels = wanted.levels.to(clock.device)
     report("estimating", CUTTING)
     masks = MASKS * wanted.keep_masks
     whole = FIRST_PASS + wanted.iterations - 1 + masks * wanted.iterations
     keep = Keeper(found, block, light_field.resolution)
     tiles = in_tiles(wanted.tile, views.size)
-    passes = network.passes(views, levels, wanted.iterations, tiles, keep_views=wanted.keep_masks)
-    all_views = views if wanted.keep_masks else None
+    passes = network.passes(views, levels, wanted.iterations, tiles)
     del views  # as soon as the first pass has seen them, most are not needed any more
     for number in range(wanted.iterations):
         with clock.stage("first pass" if number == 0 else "refinement"):
@@ -117,23 +116,34 @@ def run_block(
         keep.disparity(number, answer)
         if number == 0 and wanted.keep_evidence:
             keep.evidence(answer)
-        if all_views is not None:
+        if wanted.keep_masks:
             with clock.stage("masks"):
-                keep.masks(number, light_field, wanted, all_views, answer, network.config.squarings)
+                views = cut_views(light_field, wanted, block.region, clock.device)
+                keep.masks(number, light_field, wanted, views, answer, network.config.squarings)
+                del views
             report("estimating", CUTTING + (1 - CUTTING) * (done + masks) / whole)
     keep.confidence(network.confidence(answer)[0])
 
 
 def cut_views(
-    light_field: LightField, wanted: Wanted, region: Region, device: torch.device
+    light_field: LightField,
+    wanted: Wanted,
+    region: Region,
+    device: torch.device,
+    choose: Callable[[Tensor], Tensor] | None = None,
 ) -> Views:
-    """The views of a region with as much around it as the levels reach; ABSENT beyond the frame."""
+    """The views of a region with as much around it as the levels reach; ABSENT beyond the frame.
+
+    All of them, or those that `choose` takes by their steps.
+    """
     places = light_field.camera_places.reshape(-1, 2)
     columns = light_field.grid[1]
     number = wanted.reference[0] * columns + wanted.reference[1]
     steps = (places[number] - places).astype(np.float32)
     missing = {u * columns + v for u, v in light_field.missing_views}
     others = [k for k in range(len(places)) if k != number and k not in missing]
+    if choose is not None:
+        others = [others[k] for k in choose(torch.from_numpy(steps[others])).tolist()]
     size = tuple(-(-(side.stop - side.start) // ALIGNMENT) * ALIGNMENT for side in region)
     is_whole = all(
         side.start == 0 and side.stop >= limit

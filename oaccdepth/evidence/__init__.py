@@ -10,6 +10,7 @@ from torch import Tensor
 from oaccdepth.compiling import run_by_rows
 from oaccdepth.evidence import aggregation, plain
 from oaccdepth.evidence.views import Views
+from oaccdepth.evidence.visibility import visible
 
 GAINS = (10.0, 30.0, 100.0)  # a vote is full at a mean colour difference of 1 / gain
 MEANS = 9  # three at three gains each
@@ -76,6 +77,7 @@ def look(
         views.margin,
         candidates.contiguous().numpy(),
         base.contiguous().numpy(),
+        visible(views, base).numpy(),
         squarings,
         _per_channel(gains, views),
         kernels.F(views.least_views),

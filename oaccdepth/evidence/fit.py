@@ -13,6 +13,7 @@ from torch import Tensor
 
 from oaccdepth.compiling import run_by_rows
 from oaccdepth.evidence.views import Views, thin_out
+from oaccdepth.evidence.visibility import visible
 
 TOLERANCE = 0.02  # of intensity: a sample that is off by so much counts half
 FIT_VIEWS = 20  # at most; with more, the scores were no better
@@ -59,7 +60,7 @@ def fit_once(views: Views, disparity: Tensor) -> tuple[Tensor, Tensor]:
 def misfit(views: Views, disparity: Tensor) -> tuple[Tensor, Tensor]:
     """Half the first and second derivative of the views' squared misfit by disparity: (h, w) each.
 
-    Cubic samples; those that disagree, mostly because something is in front, hardly count.
+    Cubic samples of the views that see a point; those that disagree hardly count.
     """
     if disparity.device.type != "cpu":
         return plain_misfit(views, disparity)
@@ -75,6 +76,7 @@ def misfit(views: Views, disparity: Tensor) -> tuple[Tensor, Tensor]:
         views.steps.numpy(),
         views.margin,
         disparity.contiguous().numpy(),
+        visible(views, disparity).numpy(),
         kernels.F(TOLERANCE),
         slope.numpy(),
         curvature.numpy(),
@@ -85,11 +87,12 @@ def misfit(views: Views, disparity: Tensor) -> tuple[Tensor, Tensor]:
 def plain_misfit(views: Views, disparity: Tensor) -> tuple[Tensor, Tensor]:
     """The same in tensor operations, view by view."""
     slope, curvature = torch.zeros_like(disparity), torch.zeros_like(disparity)
-    for picture, step in zip(views.pictures, views.steps, strict=True):
+    seen = visible(views, disparity).bool()
+    for picture, step, sight in zip(views.pictures, views.steps, seen, strict=True):
         value, change, inside = sample(picture, step, views.margin, disparity)
         residual = value - views.reference
         weight = 1 / (1 + (residual / TOLERANCE) ** 2)
-        weight = torch.where(inside & (residual.abs() < 1), weight, 0.0)
+        weight = torch.where(inside & sight & (residual.abs() < 1), weight, 0.0)
         change = torch.where(weight > 0, change, 0.0)
         residual = torch.where(weight > 0, residual, 0.0)
         slope += (weight * change * residual).sum(0)

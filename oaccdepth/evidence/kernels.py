@@ -327,10 +327,10 @@ def differences(start, stop, pictures, width, reference, steps, margin, base, ou
 
 
 @compiled
-def _masks(pictures, width, reference, y, steps, margin, base, squarings, mask, share):  # type: ignore[no-untyped-def]
+def _masks(pictures, width, reference, y, steps, margin, base, sight, squarings, mask, share):  # type: ignore[no-untyped-def]
     """Masks (k, w) of one row at its disparity, Eq. 8, and their mean over the samples there.
 
-    All ones if squarings is negative.
+    All ones if squarings is negative; 0 where a view cannot see the point, by `sight` (k, h, w).
     """
     channels, w = reference.shape[0], len(base)
     r = np.empty(w, F)
@@ -346,7 +346,7 @@ def _masks(pictures, width, reference, y, steps, margin, base, squarings, mask, 
             if squarings < 0:
                 value = ONE
             present = ONE if r[x] < PRESENT else ZERO
-            m[x] = value * present
+            m[x] = value * present * F(sight[k, y, x])
             seen[x] += m[x]
             there[x] += present
     for x in range(w):
@@ -365,6 +365,7 @@ def look(  # type: ignore[no-untyped-def]
     margin,
     candidates,
     base,
+    sight,
     squarings,
     gains,
     least,
@@ -383,7 +384,7 @@ def look(  # type: ignore[no-untyped-def]
         votes, count = np.empty((3, 16, w), F), np.empty((16, w), F)
         full, half, axis = np.empty((3, w), F), np.empty((3, w), F), np.empty((3, w), F)
         room = np.empty((41, w), F)
-        _masks(pictures, width, reference, y, steps, margin, base[y], squarings, mask, share)
+        _masks(pictures, width, reference, y, steps, margin, base[y], sight, squarings, mask, share)
         out[y, :, 9 * n] = share
         for i in range(n):
             votes[:] = ZERO
@@ -417,9 +418,23 @@ def _cubic(t, weight, derivative):  # type: ignore[no-untyped-def]
 
 @compiled
 def misfit(  # type: ignore[no-untyped-def]
-    start, stop, pictures, width, reference, steps, margin, disparity, tolerance, slope, curvature
+    start,
+    stop,
+    pictures,
+    width,
+    reference,
+    steps,
+    margin,
+    disparity,
+    seen,
+    tolerance,
+    slope,
+    curvature,
 ):
-    """Half the first and second derivative (h, w) of the views' squared misfit, by disparity."""
+    """Half the first and second derivative (h, w) of the views' squared misfit, by disparity.
+
+    Of the views that see a point: seen (k, h, w) uint8.
+    """
     channels, size = pictures.shape[1:]
     height = size // width
     w = disparity.shape[1]
@@ -430,6 +445,8 @@ def misfit(  # type: ignore[no-untyped-def]
         for k in range(len(pictures)):
             su, sv = steps[k, 0], steps[k, 1]
             for x in range(w):
+                if not seen[k, y, x]:
+                    continue
                 py = F(y + margin) + su * disparity[y, x]
                 px = F(x + margin) + sv * disparity[y, x]
                 if py < ONE or py >= F(height - 2) or px < ONE or px >= F(width - 2):

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from oaccdepth.evidence.views import AXES, HALF_PLANES, SECTORS, Views
+from oaccdepth.evidence.visibility import visible
 
 PRESENT = 4.0  # summed colour differences from here on come from a sample that is not there
 MISFIT = 0.25  # px
@@ -153,7 +154,7 @@ def look(
     """
     difference = differences(views, base)
     there = (difference < PRESENT).sum(0)
-    mask = masks_of(difference, len(views.reference), squarings)
+    mask = masks_of(difference, len(views.reference), squarings) * visible(views, base)
     channels: list[Tensor] = []
     for candidate in candidates:
         difference = differences(views, candidate)

@@ -170,3 +170,33 @@ def meet(  # type: ignore[no-untyped-def]
             out[8, y, x] = two * min(vary_f * beside, F(MOST_UNSURE))
             out[9, y, x] = two * min(vary_n * beside, F(MOST_UNSURE))
             out[10, y, x] = two * min(weight_f, weight_n)
+
+
+@compiled
+def visible(start, stop, disparity, places, least, seen):  # type: ignore[no-untyped-def]
+    """Whether each view sees each point of a map (h, w): seen (k, h, w) uint8.
+
+    `places` (k, n, 2) are the pixels that could hide a point, relative to it, and `least` (k, n) by
+    how much they are nearer then; rows where nothing is that near are left out.
+    """
+    height, width = disparity.shape
+    top = np.empty(height, F)
+    for y in range(height):
+        top[y] = disparity[y].max()
+    for y in range(start, stop):
+        own = disparity[y]
+        bottom = own.min()
+        for k in range(len(places)):
+            s = seen[k, y]
+            s[:] = 1
+            for n in range(places.shape[1]):
+                dy, dx = places[k, n]
+                need = least[k, n]
+                if y + dy < 0 or y + dy >= height or not top[y + dy] >= bottom + need:
+                    continue
+                first, last = max(0, -dx), min(width, width - dx)
+                if last <= first:
+                    continue
+                here, there, into = own[first:last], disparity[y + dy, first + dx :], s[first:last]
+                for x in range(last - first):
+                    into[x] &= np.uint8(there[x] < here[x] + need)

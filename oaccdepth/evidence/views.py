@@ -16,6 +16,7 @@ SECTORS = 16  # of 22.5 degrees, the first around the camera row to the left
 # sectors in a row that an occluding edge leaves open (16, 8), and opposite ones, which a gap does
 HALF_PLANES = (torch.arange(SECTORS)[:, None] + torch.arange(SECTORS // 2)) % SECTORS
 AXES = torch.arange(SECTORS // 2)[:, None] + torch.tensor([0, SECTORS // 2])
+MANY = 60  # views beside the reference: of a larger grid, about every other one votes
 LEAST_SHARE = 0.1  # of all views, which a half-plane or an axis must have to be heard
 
 
@@ -73,6 +74,19 @@ def sectors_of(steps: Tensor) -> Tensor:
     angle = torch.atan2(-steps[:, 0], -steps[:, 1])
     turn = (angle + torch.pi) / (2 * torch.pi) * SECTORS
     return torch.floor(turn + 0.5 + 1e-4).long() % SECTORS
+
+
+def voters(steps: Tensor) -> Tensor:
+    """Numbers of the views that vote: all, but of a large grid only about every other one.
+
+    As on a chessboard, and all in the reference's own row and column, because narrow gaps mostly
+    run along these. On 9x9 views the votes of 48 were no worse than those of all 80.
+    """
+    places = steps.round()
+    if len(steps) <= MANY or not torch.equal(places, steps):
+        return torch.arange(len(steps))
+    is_black = places.sum(1) % 2 == 0
+    return torch.nonzero(is_black | (places == 0).any(1))[:, 0]
 
 
 def thin_out(steps: Tensor, most: int) -> Tensor:

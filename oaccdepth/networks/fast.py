@@ -128,17 +128,15 @@ class FastNet(nn.Module):
         levels: Tensor,
         iterations: int | None = None,
         in_tiles: InTiles | None = None,
-        *,
-        keep_views: bool = True,
     ) -> Iterator[Answer]:
         """Yield the answer of every pass; the last one is fitted and is the result.
 
         `in_tiles(step, *maps)` may run a step on parts of a picture: all maps that a step takes
-        or returns are (..., h, w). The views may be overwritten unless `keep_views`.
+        or returns are (..., h, w). Noisy views are overwritten.
         """
         views = measured(views, levels)
         chosen = views.only(thin_out(views.steps, self.config.refine_views))
-        views = calmed(views, in_place=not keep_views)
+        views = calmed(views, in_place=True)
         volume = self.sweep(views, levels)[None]  # (1, l/2, 24, h, w) uint8
         further = (iterations or self.config.iterations) - 1
         answers = self.answers(volume, [chosen], levels[None], further, in_tiles)
@@ -198,8 +196,11 @@ class FastNet(nn.Module):
     @torch.no_grad()
     def polish(self, views: Views, answer: Answer, times: int) -> Answer:
         """Fit an answer to the views: before each refinement, and after the last one."""
-        asked = fewer(views)
-        disparity, information = fit(asked, answer.disparity[0], times)
+        asked, disparity = fewer(views), answer.disparity[0]
+        if times > 1:
+            disparity, _ = fit(asked, disparity, 1)
+            disparity = settle_edges(disparity, views.reference)
+        disparity, information = fit(asked, disparity, times)
         answer = replace(answer, information=information[None])
         if times > 1:
             compared = some(asked)
@@ -210,7 +211,6 @@ class FastNet(nn.Module):
                 lead=lead(compared, disparity, differences)[None],
                 reach=reach(asked, disparity, differences, information)[None],
             )
-            disparity = settle_edges(disparity, views.reference)
         return replace(answer, disparity=disparity[None])
 
     def first_pass(self, volume: Tensor, picture: Tensor, levels: Tensor) -> tuple[Tensor, ...]:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from oaccdepth import evidence
 from oaccdepth.evidence.noise import calmed, measured
-from oaccdepth.evidence.views import ABSENT, Views, thin_out
+from oaccdepth.evidence.views import ABSENT, Views, thin_out, voters
 from oaccdepth.lightfield import Array, BoolArray, FloatArray
 from oaccdepth.networks.fast import LEVELS, FastConfig
 from oaccdepth.options import TrainOptions
@@ -88,10 +88,11 @@ def gather_evidence(piece: Piece, refine_views: int) -> Variant:
         steps,
         MARGIN,
     )
+    whole = whole.only(voters(steps))
     levels = torch.arange(LEVELS) * STEP - 4
     whole = measured(whole, levels)
     volume = evidence.sweep(calmed(whole), levels)
-    chosen = thin_out(steps, refine_views) if refine_views else torch.arange(0)
+    chosen = thin_out(whole.steps, refine_views) if refine_views else torch.arange(0)
     truth, valid = torch.from_numpy(piece.truth), torch.from_numpy(piece.valid)
     return Variant(whole.only(chosen), volume, levels, truth, valid)
 

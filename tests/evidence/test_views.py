@@ -9,7 +9,7 @@ import pytest
 import reference
 import torch
 
-from oaccdepth.evidence.views import Views, sectors_of, thin_out
+from oaccdepth.evidence.views import Views, sectors_of, thin_out, voters
 
 
 def steps_of(grid):
@@ -50,6 +50,27 @@ def test_thinned_out_views_are_spread_over_the_aperture():
     between = torch.cdist(chosen, chosen) + 99 * torch.eye(16)
     assert between.min() >= 2
     assert torch.cdist(steps, chosen).amin(1).max() < 2.5  # no hole
+
+
+def test_of_a_large_grid_every_other_view_votes():
+    steps = steps_of((9, 9))
+    chosen = steps[voters(steps)]
+    assert len(chosen) == 48
+    there = {(int(u), int(v)) for u, v in chosen.tolist()}
+    assert there == {(-u, -v) for u, v in there} == {(v, u) for u, v in there}
+    assert {(0, v) for v in range(-4, 5) if v} <= there
+    assert {sector for sector in sectors_of(chosen).tolist()} == set(range(16))
+
+
+@pytest.mark.parametrize("grid", [(3, 3), (7, 7), (1, 9), (5, 9)])
+def test_all_views_of_a_small_grid_vote(grid):
+    steps = steps_of(grid)
+    assert voters(steps).tolist() == list(range(len(steps)))
+
+
+def test_all_views_vote_where_there_is_no_grid():
+    steps = steps_of((9, 9)) + 0.25 * torch.rand(80, 2)
+    assert len(voters(steps)) == 80
 
 
 def test_some_of_the_views():
