@@ -59,7 +59,7 @@ def test_of_a_large_grid_every_other_view_votes():
     there = {(int(u), int(v)) for u, v in chosen.tolist()}
     assert there == {(-u, -v) for u, v in there} == {(v, u) for u, v in there}
     assert {(0, v) for v in range(-4, 5) if v} <= there
-    assert {sector for sector in sectors_of(chosen).tolist()} == set(range(16))
+    assert set(sectors_of(chosen).tolist()) == set(range(16))
 
 
 @pytest.mark.parametrize("grid", [(3, 3), (7, 7), (1, 9), (5, 9)])
