@@ -9,6 +9,7 @@ from torch import Tensor
 
 from oaccdepth.compiling import run_by_rows
 from oaccdepth.evidence import aggregation, plain
+from oaccdepth.evidence.packing import packed
 from oaccdepth.evidence.views import Views
 from oaccdepth.evidence.visibility import visible
 
@@ -62,16 +63,14 @@ def look(
     """Votes at candidates (n, h, w) [px], weighted by the masks of a base: (n*9 + 1, h, w)."""
     if base.device.type != "cpu":
         return plain.look(views, candidates, base, squarings, gains)
-    from oaccdepth.evidence import kernels
+    from oaccdepth.evidence import sample_kernels
 
     n, h, w = candidates.shape
     out = torch.empty(h, w, MEANS * n + 1)
     run_by_rows(
-        kernels.look,
+        sample_kernels.look,
         h,
-        views.pictures.flatten(2).numpy(),
-        views.pictures.shape[-1],
-        views.compared.numpy(),
+        *packed(views),
         views.steps.numpy(),
         views.sectors.numpy(),
         views.margin,
@@ -79,8 +78,8 @@ def look(
         base.contiguous().numpy(),
         visible(views, base).numpy(),
         squarings,
-        _per_channel(gains, views),
-        kernels.F(views.least_views),
+        torch.tensor(gains).numpy(),
+        sample_kernels.F(views.least_views),
         out.numpy(),
     )
     return out.permute(2, 0, 1)
@@ -90,38 +89,37 @@ def differences(views: Views, disparity: Tensor) -> Tensor:
     """Summed colour difference (k, h, w) of each view's sample at a disparity (h, w) [px]."""
     if disparity.device.type != "cpu":
         return plain.differences(views, disparity)
-    from oaccdepth.evidence import kernels
+    from oaccdepth.evidence import sample_kernels
 
     h, w = views.size
     out = torch.empty(len(views.pictures), h, w)
     run_by_rows(
-        kernels.differences,
+        sample_kernels.differences,
         h,
-        views.pictures.flatten(2).numpy(),
-        views.pictures.shape[-1],
-        views.compared.numpy(),
+        *packed(views),
         views.steps.numpy(),
         views.margin,
         disparity.contiguous().numpy(),
         out.numpy(),
     )
-    return out
+    return out.mul_(len(views.reference))
 
 
 def mean_colour(views: Views, disparity: Tensor) -> Tensor:
     """What the views see at a disparity (h, w) [px], on average: (c, h, w)."""
     if disparity.device.type != "cpu":
         return plain.mean_colour(views, disparity)
-    from oaccdepth.evidence import surface_kernels
+    from oaccdepth.evidence import sample_kernels
 
     out = torch.empty_like(views.reference, memory_format=torch.contiguous_format)
+    pictures, size, _ = packed(views)
     run_by_rows(
-        surface_kernels.mean_colours,
+        sample_kernels.mean_colours,
         len(disparity),
         views.reference.contiguous().numpy(),
         disparity.contiguous().numpy(),
-        views.pictures.flatten(2).numpy(),
-        views.pictures.shape[-1],
+        pictures,
+        size,
         views.steps.numpy(),
         views.margin,
         out.numpy(),
@@ -146,19 +144,14 @@ def fused_sweep(views: Views, levels: Tensor, volume: Tensor) -> Tensor:
     run_by_rows(
         kernels.sweep,
         h,
-        views.pictures.numpy(),
-        views.compared.numpy(),
+        *packed(views),
         views.steps.numpy(),
         views.sectors.numpy(),
         views.margin,
         levels.numpy(),
-        _per_channel(GAINS, views),
+        (torch.tensor(GAINS) / (3 * kernels.GREY)).numpy(),
         kernels.F(views.least_views),
         volume.numpy(),
         costs.numpy(),
     )
     return costs
-
-
-def _per_channel(gains: Sequence[float], views: Views):  # type: ignore[no-untyped-def]
-    return (torch.tensor(gains) / len(views.reference)).numpy()

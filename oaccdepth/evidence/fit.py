@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from oaccdepth.compiling import run_by_rows
+from oaccdepth.evidence.packing import packed
 from oaccdepth.evidence.views import Views, thin_out
 from oaccdepth.evidence.visibility import visible
 
@@ -64,20 +65,19 @@ def misfit(views: Views, disparity: Tensor) -> tuple[Tensor, Tensor]:
     """
     if disparity.device.type != "cpu":
         return plain_misfit(views, disparity)
-    from oaccdepth.evidence import kernels
+    from oaccdepth.evidence import sample_kernels
 
     slope, curvature = torch.empty_like(disparity), torch.empty_like(disparity)
     run_by_rows(
-        kernels.misfit,
+        sample_kernels.misfit,
         len(disparity),
-        views.pictures.flatten(2).numpy(),
-        views.pictures.shape[-1],
-        views.reference.contiguous().numpy(),
+        *packed(views),
         views.steps.numpy(),
         views.margin,
         disparity.contiguous().numpy(),
         visible(views, disparity).numpy(),
-        kernels.F(TOLERANCE),
+        len(views.reference),
+        sample_kernels.F(TOLERANCE),
         slope.numpy(),
         curvature.numpy(),
     )
@@ -108,7 +108,7 @@ def sample(
     h, w = disparity.shape
     y = torch.arange(h, device=disparity.device)[:, None] + margin + step[0] * disparity
     x = torch.arange(w, device=disparity.device) + margin + step[1] * disparity
-    inside = (y >= 1) & (y < height - 2) & (x >= 1) & (x < width - 2)
+    inside = (y >= 1) & (y <= height - 2) & (x >= 1) & (x <= width - 2)
     y0, x0 = y.floor().clamp(1, height - 3), x.floor().clamp(1, width - 3)
     (wy, dy), (wx, dx) = cubic(y - y0), cubic(x - x0)
     corner = ((y0 - 1) * width + x0 - 1).long().flatten()

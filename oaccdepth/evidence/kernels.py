@@ -8,125 +8,157 @@ from __future__ import annotations
 
 import numpy as np
 
-from oaccdepth.compiling import compiled
+from oaccdepth.compiling import compiled, inlined
 
 F = np.float32
 U8 = np.uint8
 U16 = np.uint16
 ZERO, ONE, HALF, FULL = F(0), F(1), F(0.5), F(255)
 THIRD, NINTH = F(85), F(255 / 9)  # of a full vote
-PRESENT = F(4)  # summed colour differences from here on come from a sample that is not there
+PRESENT = F(4)  # colour differences from here on come from a sample that is not there
+I32 = np.int32
+GREY = 1020  # a full colour, packed: four times 255, so that pictures of 8 bits stay exact
+COLOUR = I32(1023)  # ten bits
+GREEN, BLUE, GONE = I32(10), I32(20), I32(30)  # where they begin; the last is "absent"
+ABSENT = F(1e9)  # what it counts as a difference, where a full colour counts GREY
 ROUNDING = F(1e-3)  # px: a shift so near a whole number is one
+RARE, NONE = F(1e9), F(1e-6)  # so that even no vote at all, by too few views, exceeds all means
 BEYOND = 30000  # cost of a level that does not exist
 
 
+@inlined
+def _red(packed):  # type: ignore[no-untyped-def]
+    return F(I32(packed & COLOUR))
+
+
+@inlined
+def _green(packed):  # type: ignore[no-untyped-def]
+    return F(I32(I32(packed >> GREEN) & COLOUR))
+
+
+@inlined
+def _blue(packed):  # type: ignore[no-untyped-def]
+    return F(I32(I32(packed >> BLUE) & COLOUR))
+
+
+@inlined
+def _gone(packed):  # type: ignore[no-untyped-def]
+    return F(I32(packed >> GONE)) * ABSENT
+
+
 @compiled
-def _difference(pictures, reference, y, sy, sx, margin, r):  # type: ignore[no-untyped-def]  # noqa: C901
-    """Summed colour difference of one row to a shifted picture, in r[first:last]."""
-    height, width = pictures.shape[1:]
-    w = reference.shape[2]
-    y0 = int(np.floor(sy + ROUNDING)) + y + margin
-    fy = F(max(sy - np.floor(sy + ROUNDING), ZERO))
-    ix = int(np.floor(sx + ROUNDING)) + margin
-    fx = F(max(sx - np.floor(sx + ROUNDING), ZERO))
-    if fy < 2 * ROUNDING:
-        fy = ZERO
-    if fx < 2 * ROUNDING:
-        fx = ZERO
-    first = max(0, -ix)
-    last = min(w, width - ix - (1 if fx > ZERO else 0))
-    if y0 < 0 or y0 + (1 if fy > ZERO else 0) > height - 1 or last <= first:
+def pack(start, stop, pictures, packed):  # type: ignore[no-untyped-def]
+    """Pictures (k, c, n) to one number a pixel: packed (k, n and more).
+
+    Grey ones become three colours. What follows the picture is fetched, but has no weight.
+    """
+    blue, n = pictures.shape[1] - 1, pictures.shape[2]
+    for k in range(start, stop):
+        r, g, b, p = pictures[k, 0], pictures[k, blue >> 1], pictures[k, blue], packed[k]
+        p[n:] = 0
+        for i in range(n):
+            colour = I32(min(r[i], ONE) * F(GREY) + HALF)
+            colour |= I32(I32(min(g[i], ONE) * F(GREY) + HALF) << GREEN)
+            colour |= I32(I32(min(b[i], ONE) * F(GREY) + HALF) << BLUE)
+            p[i] = colour | I32(I32(r[i] > F(1.5)) << GONE)
+
+
+@compiled
+def _difference(picture, size, reference, y, sy, sx, margin, r):  # type: ignore[no-untyped-def]
+    """Summed colour difference of one row to a shifted picture: r[: last - first]."""
+    height, width = size
+    whole_y, whole_x = np.floor(sy + ROUNDING), np.floor(sx + ROUNDING)
+    fy, fx = max(sy - whole_y, ZERO), max(sx - whole_x, ZERO)
+    fy, fx = ZERO if fy < 2 * ROUNDING else F(fy), ZERO if fx < 2 * ROUNDING else F(fx)
+    top, left = int(whole_y) + y + margin, int(whole_x) + margin
+    down, right = 1 if fy > ZERO else 0, 1 if fx > ZERO else 0
+    first, last = max(0, -left), min(reference.shape[2], width - left - right)
+    if top < 0 or top + down > height - 1 or last <= first:
         return 0, 0
-    y1 = y0 + (1 if fy > ZERO else 0)
-    n = last - first
-    w00 = (ONE - fy) * (ONE - fx)
-    w01 = (ONE - fy) * fx
-    w10 = fy * (ONE - fx)
-    w11 = fy * fx
-    out = r[:n]
-    out[:] = ZERO
-    for c in range(pictures.shape[0]):
-        m = reference[c, y, first:last]
-        a = pictures[c, y0, first + ix :]
-        b = pictures[c, y1, first + ix :]
-        if fy == ZERO and fx == ZERO:
-            for x in range(n):
-                out[x] += abs(a[x] - m[x])
-        elif fy == ZERO:
-            for x in range(n):
-                out[x] += abs(w00 * a[x] + w01 * a[x + 1] - m[x])
-        elif fx == ZERO:
-            for x in range(n):
-                out[x] += abs(w00 * a[x] + w10 * b[x] - m[x])
-        else:
-            for x in range(n):
-                out[x] += abs(w00 * a[x] + w01 * a[x + 1] + w10 * b[x] + w11 * b[x + 1] - m[x])
+    at = top * width + left + first
+    m0, m1, m2 = reference[0, y, first:], reference[1, y, first:], reference[2, y, first:]
+    near, n = picture[at:], last - first
+    if down and right:
+        beside, below, across = picture[at + 1 :], picture[at + width :], picture[at + width + 1 :]
+        w11 = fy * fx
+        w10, w01 = fy - w11, fx - w11
+        w00 = ONE - fy - w01
+        for x in range(n):
+            a, b, c, d = near[x], beside[x], below[x], across[x]
+            t = abs(w00 * _red(a) + w01 * _red(b) + w10 * _red(c) + w11 * _red(d) - m0[x])
+            g = w00 * _green(a) + w01 * _green(b) + w10 * _green(c) + w11 * _green(d)
+            e = w00 * _blue(a) + w01 * _blue(b) + w10 * _blue(c) + w11 * _blue(d)
+            r[x] = t + abs(g - m1[x]) + abs(e - m2[x]) + _gone(I32(I32(a | b) | I32(c | d)))
+    elif down or right:
+        other, f = picture[at + down * width + right :], fy + fx
+        for x in range(n):
+            a, b = near[x], other[x]
+            t = abs((ONE - f) * _red(a) + f * _red(b) - m0[x])
+            g, e = (ONE - f) * _green(a) + f * _green(b), (ONE - f) * _blue(a) + f * _blue(b)
+            r[x] = t + abs(g - m1[x]) + abs(e - m2[x]) + _gone(I32(a | b))
+    else:
+        for x in range(n):
+            a = near[x]
+            t = abs(_red(a) - m0[x]) + abs(_green(a) - m1[x]) + abs(_blue(a) - m2[x])
+            r[x] = t + _gone(a)
     return first, last
 
 
 @compiled
-def _slide(values, window):  # type: ignore[no-untyped-def]
-    """Sums (16, w) over eight sectors in a row, from each of them on, of values (16, w)."""
-    width = values.shape[1]
-    first = window[0]
-    first[:] = ZERO
+def _shares(count, least, room):  # type: ignore[no-untyped-def]
+    """One over the samples of each half-plane (room 4 to 19), each axis (to 27) and all (28).
+
+    RARE where they are too few.
+    """
+    n = count.shape[1]
+    for x in range(n):
+        room[0, x], room[1, x] = ZERO, ZERO
     for z in range(8):
-        v = values[z]
-        for x in range(width):
-            first[x] += v[x]
-    for z in range(1, 16):
-        last, here, gone, come = window[z - 1], window[z], values[z - 1], values[(z + 7) & 15]
-        for x in range(width):
-            here[x] = last[x] + (come[x] - gone[x])
+        for x in range(n):
+            room[0, x] += count[z, x]
+            room[1, x] += count[z + 8, x]
+    for x in range(n):
+        room[1, x] += room[0, x]
+        room[28, x] = ONE / room[1, x] if room[1, x] >= F(1e-3) else ZERO
+    for z in range(8):
+        for x in range(n):
+            own, other = room[0, x], room[1, x] - room[0, x]
+            a, b = count[z, x], count[z + 8, x]
+            room[4 + z, x] = ONE / own if own >= least else RARE
+            room[12 + z, x] = ONE / other if other >= least else RARE
+            room[20 + z, x] = ONE / (a + b) if a + b >= least else RARE
+            room[0, x] = own + (b - a)
 
 
 @compiled
-def _shares(count, least, window, share):  # type: ignore[no-untyped-def]
-    """One over the samples of each half-plane, each axis and all: share (25, w); 0: too few."""
-    width = count.shape[1]
-    _slide(count, window)
-    for z in range(16):
-        q = window[z]
-        for x in range(width):
-            share[z, x] = ONE / q[x] if q[x] >= least else ZERO
-    for z in range(8):
-        c0, c1 = count[z], count[z + 8]
-        for x in range(width):
-            q = c0[x] + c1[x]
-            share[16 + z, x] = ONE / q if q >= least else ZERO
-    for x in range(width):
-        q = window[0, x] + window[8, x]
-        share[24, x] = ONE / q if q >= F(1e-3) else ZERO
-
-
-@compiled
-def _means(votes, count, least, room, full, half, axis):  # type: ignore[no-untyped-def]
+def means(votes, count, least, room, full, half, axis):  # type: ignore[no-untyped-def]
     """Means (gains, w): over all sectors, the least of a half-plane, the least of an axis.
 
-    `room` (41, w) is scratch.
+    Of votes (gains, 16, w) and samples (16, w). `room` (29, w) is scratch: the sums over one
+    half-plane and over all, and `_shares`.
     """
-    gains, _, width = votes.shape
-    window, share = room[:16], room[16:]
-    _shares(count, least, window, share)
-    for g in range(gains):
-        v, f, p, q = votes[g], full[g], half[g], axis[g]
-        _slide(v, window)
-        for x in range(width):
-            f[x] = (window[0, x] + window[8, x]) * share[24, x]
-            p[x] = F(2)
-            q[x] = F(2)
-        for z in range(16):
-            s, k = window[z], share[z]
-            for x in range(width):
-                p[x] = min(p[x], s[x] * k[x] if k[x] > ZERO else F(2))
+    n = count.shape[1]
+    _shares(count, least, room)
+    for g in range(len(votes)):
+        for x in range(n):
+            room[0, x], room[1, x], half[g, x], axis[g, x] = ZERO, ZERO, F(2), F(2)
         for z in range(8):
-            v0, v1, k = v[z], v[z + 8], share[16 + z]
-            for x in range(width):
-                s = (v0[x] + v1[x]) * k[x]
-                q[x] = min(q[x], s if k[x] > ZERO else F(2))
-        for x in range(width):
-            p[x] = f[x] if p[x] > F(1.5) else p[x]
-            q[x] = f[x] if q[x] > F(1.5) else q[x]
+            for x in range(n):
+                room[0, x] += votes[g, z, x]
+                room[1, x] += votes[g, z + 8, x]
+        for x in range(n):
+            room[1, x] += room[0, x]
+            full[g, x] = room[1, x] * room[28, x]
+        for z in range(8):
+            for x in range(n):
+                own, a, b = room[0, x], votes[g, z, x], votes[g, z + 8, x]
+                one, other = (own + NONE) * room[4 + z, x], room[1, x] - own + NONE
+                half[g, x] = min(half[g, x], min(one, other * room[12 + z, x]))
+                axis[g, x] = min(axis[g, x], (a + b + NONE) * room[20 + z, x])
+                room[0, x] = own + (b - a)
+        for x in range(n):
+            half[g, x] = full[g, x] if half[g, x] > F(1.5) else half[g, x]
+            axis[g, x] = full[g, x] if axis[g, x] > F(1.5) else axis[g, x]
 
 
 @compiled
@@ -144,37 +176,40 @@ def _mix(full, half, axis, cost):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _count(r, gains, count, v0, v1, v2):  # type: ignore[no-untyped-def]
-    """Add one view's votes to those of its sector; each sample that is there counts alike."""
+def _count(r, first, last, z, gains, count, votes):  # type: ignore[no-untyped-def]
+    """Add one view's votes to those of its sector; each sample that is there counts alike.
+
+    `gains` are for summed differences in 0..1020.
+    """
     g0, g1, g2 = gains[0], gains[1], gains[2]
-    for x in range(len(r)):
-        t = r[x]
-        there = ONE if t < PRESENT else ZERO
-        count[x] += there
-        v0[x] += min(t * g0, ONE) * there
-        v1[x] += min(t * g1, ONE) * there
-        v2[x] += min(t * g2, ONE) * there
+    for x in range(first, last):
+        t = r[x - first]
+        there = ONE if t < PRESENT * F(GREY) else ZERO
+        count[z, x] += there
+        votes[0, z, x] += min(t * g0, ONE) * there
+        votes[1, z, x] += min(t * g1, ONE) * there
+        votes[2, z, x] += min(t * g2, ONE) * there
 
 
 @compiled
-def _vote(r, weight, gains, count, votes):  # type: ignore[no-untyped-def]
-    """Add one view's weighted votes to those of its sector."""
-    v0, v1, v2 = votes[0], votes[1], votes[2]
+def vote(r, weight, k, z, gains, count, votes):  # type: ignore[no-untyped-def]
+    """Add the votes of a view k, weighted, to those of its sector z."""
     g0, g1, g2 = gains[0], gains[1], gains[2]
     for x in range(len(r)):
         t = r[x]
-        w = weight[x] if t < PRESENT else ZERO
-        count[x] += w
-        v0[x] += min(t * g0, ONE) * w
-        v1[x] += min(t * g1, ONE) * w
-        v2[x] += min(t * g2, ONE) * w
+        w = weight[k, x] if t < PRESENT else ZERO
+        count[z, x] += w
+        votes[0, z, x] += min(t * g0, ONE) * w
+        votes[1, z, x] += min(t * g1, ONE) * w
+        votes[2, z, x] += min(t * g2, ONE) * w
 
 
 @compiled
 def sweep(  # type: ignore[no-untyped-def]
     start,
     stop,
-    pictures,
+    packed,
+    size,
     reference,
     steps,
     sectors,
@@ -190,36 +225,28 @@ def sweep(  # type: ignore[no-untyped-def]
     In the volume's last axis: mean over all views, least mean over a half-plane, least mean over
     an axis, each for every gain, and of that for two levels side by side.
     """
-    count_views, count_levels = len(pictures), len(levels)
+    count_views, count_levels = len(packed), len(levels)
     width = reference.shape[2]
     for y in range(start, stop):
         votes = np.empty((3, 16, width), F)
         count = np.empty((16, width), F)
         full, half, axis = np.empty((3, width), F), np.empty((3, width), F), np.empty((3, width), F)
-        room, r = np.empty((41, width), F), np.empty(width, F)
+        room, r = np.empty((29, width), F), np.empty(width, F)
         for level in range(count_levels):
             d = levels[level]
             votes[:] = ZERO
             count[:] = ZERO
             for k in range(count_views):
-                first, last = _difference(
-                    pictures[k], reference, y, steps[k, 0] * d, steps[k, 1] * d, margin, r
-                )
-                n = last - first
-                if n <= 0:
-                    continue
-                z = sectors[k]
-                here = slice(first, last)
-                v0, v1, v2 = votes[0, z, here], votes[1, z, here], votes[2, z, here]
-                _count(r[:n], gains, count[z, here], v0, v1, v2)
-            _means(votes, count, least, room, full, half, axis)
+                sy, sx = steps[k, 0] * d, steps[k, 1] * d
+                first, last = _difference(packed[k], size, reference, y, sy, sx, margin, r)
+                _count(r, first, last, sectors[k], gains, count, votes)
+            means(votes, count, least, room, full, half, axis)
             out, side = volume[level >> 1, y], level & 1
-            for g in range(3):
-                f, h, a = full[g], half[g], axis[g]
-                for x in range(width):
-                    out[x, 2 * g + side] = U8(f[x] * FULL + HALF)
-                    out[x, 6 + 2 * g + side] = U8(h[x] * FULL + HALF)
-                    out[x, 12 + 2 * g + side] = U8(a[x] * FULL + HALF)
+            for x in range(width):
+                for g in range(3):
+                    out[x, 2 * g + side] = U8(full[g, x] * FULL + HALF)
+                    out[x, 6 + 2 * g + side] = U8(half[g, x] * FULL + HALF)
+                    out[x, 12 + 2 * g + side] = U8(axis[g, x] * FULL + HALF)
             _mix(full, half, axis, costs[:, y, :, level])
 
 
@@ -284,189 +311,3 @@ def excess(start, stop, total, out):  # type: ignore[no-untyped-def]
                 least = min(least, t[l])
             for l in range(levels):  # noqa: E741
                 o[l] = U8(min(U16(U16(t[l] - least) >> U16(3)), U16(255)))
-
-
-@compiled
-def _differences_at(picture, width, reference, y, su, sv, margin, disparity, r):  # type: ignore[no-untyped-def]
-    """Summed colour difference of one row to samples at a disparity of each pixel's own.
-
-    `picture` (c, h' * w') is flat and `width` its w': one index a sample instead of two.
-    """
-    channels, size = picture.shape
-    height = size // width
-    top, left = F(y + margin), F(margin)
-    for x in range(len(r)):
-        py = top + su * disparity[x]
-        px = left + F(x) + sv * disparity[x]
-        inside = py >= -ROUNDING and py <= F(height - 1) + ROUNDING
-        inside = inside and px >= -ROUNDING and px <= F(width - 1) + ROUNDING
-        y0 = min(max(int(py), 0), height - 2)
-        x0 = min(max(int(px), 0), width - 2)
-        fy = min(max(py - F(y0), ZERO), ONE)
-        fx = min(max(px - F(x0), ZERO), ONE)
-        index = y0 * width + x0
-        w11 = fy * fx
-        w10, w01 = fy - w11, fx - w11
-        w00 = ONE - fy - w01
-        total = ZERO
-        for c in range(channels):
-            p = picture[c]
-            value = w00 * p[index] + w01 * p[index + 1]
-            value += w10 * p[index + width] + w11 * p[index + width + 1]
-            total += abs(value - reference[c, y, x])
-        r[x] = total if inside else PRESENT
-
-
-@compiled
-def differences(start, stop, pictures, width, reference, steps, margin, base, out):  # type: ignore[no-untyped-def]
-    """Summed colour difference of all views (k, h, w) at a disparity (h, w)."""
-    for y in range(start, stop):
-        for k in range(len(pictures)):
-            su, sv = steps[k, 0], steps[k, 1]
-            _differences_at(pictures[k], width, reference, y, su, sv, margin, base[y], out[k, y])
-
-
-@compiled
-def _masks(pictures, width, reference, y, steps, margin, base, sight, squarings, mask, share):  # type: ignore[no-untyped-def]
-    """Masks (k, w) of one row at its disparity, Eq. 8, and their mean over the samples there.
-
-    All ones if squarings is negative; 0 where a view cannot see the point, by `sight` (k, h, w).
-    """
-    channels, w = reference.shape[0], len(base)
-    r = np.empty(w, F)
-    seen, there = np.zeros(w, F), np.zeros(w, F)
-    for k in range(len(pictures)):
-        su, sv = steps[k, 0], steps[k, 1]
-        _differences_at(pictures[k], width, reference, y, su, sv, margin, base, r)
-        m = mask[k]
-        for x in range(w):
-            value = max(ONE - r[x] / F(channels), ZERO)
-            for _ in range(squarings):
-                value *= value
-            if squarings < 0:
-                value = ONE
-            present = ONE if r[x] < PRESENT else ZERO
-            m[x] = value * present * F(sight[k, y, x])
-            seen[x] += m[x]
-            there[x] += present
-    for x in range(w):
-        share[x] = seen[x] / max(there[x], ONE)
-
-
-@compiled
-def look(  # type: ignore[no-untyped-def]
-    start,
-    stop,
-    pictures,
-    width,
-    reference,
-    steps,
-    sectors,
-    margin,
-    candidates,
-    base,
-    sight,
-    squarings,
-    gains,
-    least,
-    out,
-):
-    """Votes at candidates (n, h, w), weighted by the masks of a base disparity (h, w).
-
-    Into out (h, w, n * 9 + 1): for each candidate the mean over all views, the least over a
-    half-plane and the least over an axis, each for every gain; last the mean mask. Eq. 5 to 8,
-    gathered by sector.
-    """
-    n, count_views = len(candidates), len(pictures)
-    w = base.shape[1]
-    for y in range(start, stop):
-        mask, share, r = np.empty((count_views, w), F), np.empty(w, F), np.empty(w, F)
-        votes, count = np.empty((3, 16, w), F), np.empty((16, w), F)
-        full, half, axis = np.empty((3, w), F), np.empty((3, w), F), np.empty((3, w), F)
-        room = np.empty((41, w), F)
-        _masks(pictures, width, reference, y, steps, margin, base[y], sight, squarings, mask, share)
-        out[y, :, 9 * n] = share
-        for i in range(n):
-            votes[:] = ZERO
-            count[:] = ZERO
-            for k in range(count_views):
-                su, sv = steps[k, 0], steps[k, 1]
-                here = candidates[i, y]
-                _differences_at(pictures[k], width, reference, y, su, sv, margin, here, r)
-                z = sectors[k]
-                _vote(r, mask[k], gains, count[z], votes[:, z])
-            _means(votes, count, least, room, full, half, axis)
-            for g in range(3):
-                for x in range(w):
-                    out[y, x, 9 * i + g] = full[g, x]
-                    out[y, x, 9 * i + 3 + g] = half[g, x]
-                    out[y, x, 9 * i + 6 + g] = axis[g, x]
-
-
-@compiled
-def _cubic(t, weight, derivative):  # type: ignore[no-untyped-def]
-    """Weights of four neighbours at a fraction t in [0, 1], and their derivatives."""
-    weight[0] = t * (F(-0.5) + t * (ONE - HALF * t))
-    weight[1] = ONE + t * t * (F(-2.5) + F(1.5) * t)
-    weight[2] = t * (HALF + t * (F(2) - F(1.5) * t))
-    weight[3] = t * t * (F(-0.5) + HALF * t)
-    derivative[0] = F(-0.5) + t * (F(2) - F(1.5) * t)
-    derivative[1] = t * (F(-5) + F(4.5) * t)
-    derivative[2] = HALF + t * (F(4) - F(4.5) * t)
-    derivative[3] = t * (F(-1) + F(1.5) * t)
-
-
-@compiled
-def misfit(  # type: ignore[no-untyped-def]
-    start,
-    stop,
-    pictures,
-    width,
-    reference,
-    steps,
-    margin,
-    disparity,
-    seen,
-    tolerance,
-    slope,
-    curvature,
-):
-    """Half the first and second derivative (h, w) of the views' squared misfit, by disparity.
-
-    Of the views that see a point: seen (k, h, w) uint8.
-    """
-    channels, size = pictures.shape[1:]
-    height = size // width
-    w = disparity.shape[1]
-    for y in range(start, stop):
-        wy, dy, wx, dx = np.empty(4, F), np.empty(4, F), np.empty(4, F), np.empty(4, F)
-        slope[y] = ZERO
-        curvature[y] = ZERO
-        for k in range(len(pictures)):
-            su, sv = steps[k, 0], steps[k, 1]
-            for x in range(w):
-                if not seen[k, y, x]:
-                    continue
-                py = F(y + margin) + su * disparity[y, x]
-                px = F(x + margin) + sv * disparity[y, x]
-                if py < ONE or py >= F(height - 2) or px < ONE or px >= F(width - 2):
-                    continue
-                y0, x0 = int(py), int(px)
-                _cubic(py - F(y0), wy, dy)
-                _cubic(px - F(x0), wx, dx)
-                corner = (y0 - 1) * width + x0 - 1
-                for c in range(channels):
-                    p = pictures[k, c]
-                    value, change = ZERO, ZERO
-                    for i in range(4):
-                        j = corner + i * width
-                        a, b, e, f = p[j], p[j + 1], p[j + 2], p[j + 3]
-                        along = wx[0] * a + wx[1] * b + wx[2] * e + wx[3] * f
-                        across = dx[0] * a + dx[1] * b + dx[2] * e + dx[3] * f
-                        value += wy[i] * along
-                        change += su * dy[i] * along + sv * wy[i] * across
-                    r = value - reference[c, y, x]
-                    if abs(r) < ONE:
-                        weight = ONE / (ONE + (r / tolerance) ** 2)
-                        slope[y, x] += weight * change * r
-                        curvature[y, x] += weight * change * change

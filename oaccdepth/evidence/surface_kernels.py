@@ -1,11 +1,16 @@
-"""The meeting of two surfaces in fused loops, for the CPU; `surfaces.py` has the plain version."""
+"""Where two surfaces meet, and what they hide, in fused loops for the CPU.
+
+`surfaces.py` and `visibility.py` have the plain versions. Rows are cut into short pieces: their
+sums stay in the cache, and those without two surfaces are left out.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from oaccdepth.compiling import compiled
-from oaccdepth.evidence.plain import PRESENT
+from oaccdepth.evidence.kernels import HALF, ONE, ZERO
+from oaccdepth.evidence.sample_kernels import mean_colour, rooms
 from oaccdepth.evidence.surfaces import (
     APART,
     FIELDS,
@@ -16,101 +21,140 @@ from oaccdepth.evidence.surfaces import (
 )
 
 F = np.float32
-ZERO, ONE, HALF = F(0), F(1), F(0.5)
 NOTHING, LEAST_SQUARE = F(LEAST_WEIGHT), F(LEAST_CONTRAST**2)
+THIRD, TWO_SURFACES = F(1 / 3), F(APART)
+PIECE = 64  # px of a row at a time
+KNOWN = 8  # of a surface: weight, disparity, three colours, these squared
 
 
 @compiled
-def _gather(picture, disparity, pure, y, x, far, near, fall, known):  # type: ignore[no-untyped-def]
-    """Sums over the neighbours of a pixel that belong to the far (0) and to the near surface (1).
+def _gather(picture, disparity, pure, y, x, far, scale, fall, known):  # type: ignore[no-untyped-def]
+    """Sums over the neighbours of a piece of a row that belong to the far (0) and near surface (1).
 
-    `known` (2, 2 + 2*c) takes weight, disparity, colour, and colour squared.
+    `known` (2, 8, n); `scale` (n) is one over the distance of the surfaces.
     """
-    channels, height, width = picture.shape
+    height, width = disparity.shape
+    n = len(far)
     known[:] = ZERO
-    scale = ONE / (near - far)
+    a, b = known[0], known[1]
     for i in range(max(0, y - RADIUS), min(height, y + RADIUS + 1)):
-        for j in range(max(0, x - RADIUS), min(width, x + RADIUS + 1)):
-            weight = fall[i - y + RADIUS, j - x + RADIUS] * pure[i, j]
-            position = min(max((disparity[i, j] - far) * scale, ZERO), ONE)
-            for side in range(2):
-                nearer = position if side == 1 else ONE - position
-                part = weight * (nearer * nearer) * (nearer * nearer)
-                sums = known[side]
-                sums[0] += part
-                sums[1] += part * disparity[i, j]
-                for c in range(channels):
-                    value = part * picture[c, i, j]
-                    sums[2 + c] += value
-                    sums[2 + channels + c] += value * picture[c, i, j]
+        for j in range(-RADIUS, RADIUS + 1):
+            first, last = max(0, -x - j), min(n, width - x - j)
+            weight = fall[i - y + RADIUS, j + RADIUS]
+            if weight == ZERO or last <= first:
+                continue
+            m, here = last - first, slice(x + j + first, x + j + last)
+            d, alone = disparity[i, here], pure[i, here]
+            p0, p1, p2 = picture[0, i, here], picture[1, i, here], picture[2, i, here]
+            low, wide = far[first:last], scale[first:last]
+            f, g = a[:, first:last], b[:, first:last]
+            f0, f1, f2, f3, f4, f5, f6, f7 = f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7]
+            g0, g1, g2, g3, g4, g5, g6, g7 = g[0], g[1], g[2], g[3], g[4], g[5], g[6], g[7]
+            for q in range(m):
+                position = min(max((d[q] - low[q]) * wide[q], ZERO), ONE)
+                whole, rest = weight * alone[q], ONE - position
+                s = whole * (rest * rest) * (rest * rest)
+                t = whole * (position * position) * (position * position)
+                f0[q] += s
+                g0[q] += t
+                f1[q] += s * d[q]
+                g1[q] += t * d[q]
+                f2[q] += s * p0[q]
+                g2[q] += t * p0[q]
+                f3[q] += s * p1[q]
+                g3[q] += t * p1[q]
+                f4[q] += s * p2[q]
+                g4[q] += t * p2[q]
+                f5[q] += s * p0[q] * p0[q]
+                g5[q] += t * p0[q] * p0[q]
+                f6[q] += s * p1[q] * p1[q]
+                g6[q] += t * p1[q] * p1[q]
+                f7[q] += s * p2[q] * p2[q]
+                g7[q] += t * p2[q] * p2[q]
 
 
 @compiled
-def _finish(sums, start):  # type: ignore[no-untyped-def]
-    """Sums to means, in place; weight and variation of the colour."""
-    channels = (len(sums) - 2) // 2
-    weight = sums[0] + NOTHING
-    sums[1] = (sums[1] + NOTHING * start) / weight
-    variation = ZERO
-    for c in range(channels):
-        sums[2 + c] /= weight
-        sums[2 + channels + c] /= weight
-        variation += sums[2 + channels + c] - sums[2 + c] * sums[2 + c]
-    return weight, np.sqrt(max(variation, ZERO) / F(channels))
+def _finish(sums, start, variation):  # type: ignore[no-untyped-def]
+    """Sums (8, n) to weight and means, in place; how much the colours vary (n)."""
+    weight = sums[0]
+    for q in range(len(start)):
+        weight[q] += NOTHING
+        share = ONE / weight[q]
+        sums[1, q] = (sums[1, q] + NOTHING * start[q]) * share
+        for c in range(2, KNOWN):
+            sums[c, q] *= share
+        vary = ZERO
+        for c in range(2, 5):
+            vary += sums[3 + c, q] - sums[c, q] * sums[c, q]
+        variation[q] = np.sqrt(max(vary * THIRD, ZERO))
 
 
 @compiled
-def _covered(own, behind, front):  # type: ignore[no-untyped-def]
-    """Share of what is in front in a mixture of both, each (c), and how far they are apart."""
-    square, along = ZERO, ZERO
-    for c in range(len(own)):
-        apart = front[c] - behind[c]
-        square += apart * apart
-        along += (own[c] - behind[c]) * apart
-    return min(max(along / max(square, LEAST_SQUARE), -HALF), F(1.5)), np.sqrt(square / F(len(own)))
+def _covered(own, behind, front, share):  # type: ignore[no-untyped-def]
+    """Share (n) of what is in front in a mixture of both, each (3, n)."""
+    for q in range(len(share)):
+        square, along = ZERO, ZERO
+        for c in range(3):
+            apart = front[c, q] - behind[c, q]
+            square += apart * apart
+            along += (own[c, q] - behind[c, q]) * apart
+        share[q] = min(max(along / max(square, LEAST_SQUARE), -HALF), F(1.5))
 
 
 @compiled
-def _mean_colour(pictures, width, steps, y, x, disparity, own, out):  # type: ignore[no-untyped-def]
-    """What the views see, on average, at a disparity of the pixel (y, x), the margin included.
-
-    `pictures` (k, c, h' * w') are flat and `width` is their w'. Into out (c), or the pixel's own
-    colour if none sees it.
-    """
-    channels, size = pictures.shape[1:]
-    height = size // width
-    count = ZERO
-    out[:] = ZERO
-    sample = np.empty(channels, F)
-    for k in range(len(pictures)):
-        py, px = F(y) + steps[k, 0] * disparity, F(x) + steps[k, 1] * disparity
-        if py < ZERO or px < ZERO or py > F(height - 1) or px > F(width - 1):
-            continue
-        y0, x0 = min(int(py), height - 2), min(int(px), width - 2)
-        fy, fx = py - F(y0), px - F(x0)
-        at = y0 * width + x0
-        is_there = True
-        for c in range(channels):
-            p = pictures[k, c]
-            above = p[at] + fx * (p[at + 1] - p[at])
-            below = p[at + width] + fx * (p[at + width + 1] - p[at + width])
-            sample[c] = above + fy * (below - above)
-            is_there = is_there and sample[c] < F(PRESENT)
-        if is_there:
-            count += ONE
-            for c in range(channels):
-                out[c] += sample[c]
-    for c in range(channels):
-        out[c] = out[c] / count if count > ZERO else own[c]
+def _unsure(own, behind, front, share, out):  # type: ignore[no-untyped-def]
+    """How far both colours (3, n) are apart, and the pixel's from any mixture: out (2, n)."""
+    for q in range(len(share)):
+        square, misfit = ZERO, ZERO
+        inside = min(max(share[q], ZERO), ONE)
+        for c in range(3):
+            apart = front[c, q] - behind[c, q]
+            rest = own[c, q] - behind[c, q] - inside * apart
+            square += apart * apart
+            misfit += rest * rest
+        out[0, q] = np.sqrt(square * THIRD)
+        out[1, q] = np.sqrt(misfit * THIRD)
 
 
 @compiled
-def mean_colours(start, stop, picture, disparity, pictures, width, steps, margin, out):  # type: ignore[no-untyped-def]
-    """What the views see, on average, at a disparity (h, w) of each pixel: into out (c, h, w)."""
-    for y in range(start, stop):
-        for x in range(disparity.shape[1]):
-            place, at = disparity[y, x], (y + margin, x + margin)
-            _mean_colour(pictures, width, steps, *at, place, picture[:, y, x], out[:, y, x])
+def _meet(  # type: ignore[no-untyped-def]
+    picture, disparity, pure, y, x, far, near, two, fall, packed, size, steps, margin, room, out
+):
+    """Fill a piece (11, n) of what `meet` fills; `two` (n) says how far there are two surfaces."""
+    n = len(far)
+    known, own, lit = np.empty((2, KNOWN, n), F), np.empty((3, n), F), np.empty((3, n), F)
+    signs, mean = np.empty((9, n), F), np.empty((4, n), F)
+    scale = ONE / np.maximum(near - far, TWO_SURFACES)
+    _gather(picture, disparity, pure, y, x, far, scale, fall, known)
+    behind, front = known[0], known[1]
+    _finish(behind, far, signs[6])
+    _finish(front, near, signs[7])
+    for c in range(3):
+        for q in range(n):
+            own[c, q] = picture[c, y, x + q]
+            lit[c, q] = own[c, q] * own[c, q]
+    dark, light = behind[2:5], front[2:5]
+    _covered(own, dark, light, signs[0])
+    _covered(lit, behind[5:], front[5:], signs[1])
+    _unsure(own, dark, light, signs[0], signs[4:6])
+    for q in range(n):
+        out[0, q] = far[q] + two[q] * (behind[1, q] - far[q])
+        out[1, q] = near[q] + two[q] * (front[1, q] - near[q])
+    for side in range(2):  # the nearer one first
+        places = out[1 - side]
+        mean_colour(packed, size, steps, y + margin, x + margin, places, room, mean)
+        for c in range(3):
+            for q in range(n):
+                mean[c, q] = mean[c, q] if mean[3, q] > ZERO else own[c, q]
+        _covered(mean, dark, light, signs[2 + side])
+    for q in range(n):
+        for field in range(4):
+            out[2 + field, q] = two[q] * (signs[field, q] - HALF)
+        out[6, q] = two[q] * signs[4, q]
+        beside = ONE / max(signs[4, q], F(LEAST_CONTRAST))
+        for field in range(5, 8):
+            out[2 + field, q] = two[q] * min(signs[field, q] * beside, F(MOST_UNSURE))
+        out[10, q] = two[q] * min(behind[0, q], front[0, q])
 
 
 @compiled
@@ -123,53 +167,30 @@ def meet(  # type: ignore[no-untyped-def]
     far,
     near,
     fall,
-    pictures,
-    width,
+    packed,
+    size,
     steps,
     margin,
     out,
 ):
-    """Fill `out` (11, h, w), see `surfaces`."""
-    channels = len(picture)
-    known = np.empty((2, 2 + 2 * channels), F)
-    own, other = np.empty(channels, F), np.empty(channels, F)
+    """Fill `out` (11, h, w), see `surfaces`. The picture (3, h, w) is in [0, 1]."""
+    width = disparity.shape[1]
+    room, two = rooms(PIECE), np.empty(PIECE, F)
     for y in range(start, stop):
-        for x in range(disparity.shape[1]):
-            out[0, y, x], out[1, y, x] = far[y, x], near[y, x]
-            two = min((near[y, x] - far[y, x] - F(APART)) / F(APART), ONE)
-            if two <= ZERO:
-                for field in range(2, FIELDS):
-                    out[field, y, x] = ZERO
-                continue
-            _gather(picture, disparity, pure, y, x, far[y, x], near[y, x], fall, known)
-            behind, front = known[0], known[1]
-            weight_f, vary_f = _finish(behind, far[y, x])
-            weight_n, vary_n = _finish(front, near[y, x])
-            out[0, y, x] += two * (behind[1] - far[y, x])
-            out[1, y, x] += two * (front[1] - near[y, x])
-            for c in range(channels):
-                own[c] = picture[c, y, x]
-                other[c] = own[c] * own[c]
-            share, contrast = _covered(own, behind[2:], front[2:])
-            lit, _ = _covered(other, behind[2 + channels :], front[2 + channels :])
-            inside = min(max(share, ZERO), ONE)
-            misfit = ZERO
-            for c in range(channels):
-                rest = own[c] - behind[2 + c] - inside * (front[2 + c] - behind[2 + c])
-                misfit += rest * rest
-            out[2, y, x] = two * (share - HALF)
-            out[3, y, x] = two * (lit - HALF)
-            for side in range(2):  # the nearer one first
-                place = out[1 - side, y, x]
-                _mean_colour(pictures, width, steps, y + margin, x + margin, place, own, other)
-                seen, _ = _covered(other, behind[2:], front[2:])
-                out[4 + side, y, x] = two * (seen - HALF)
-            out[6, y, x] = two * contrast
-            beside = ONE / max(contrast, F(LEAST_CONTRAST))
-            out[7, y, x] = two * min(np.sqrt(misfit / F(channels)) * beside, F(MOST_UNSURE))
-            out[8, y, x] = two * min(vary_f * beside, F(MOST_UNSURE))
-            out[9, y, x] = two * min(vary_n * beside, F(MOST_UNSURE))
-            out[10, y, x] = two * min(weight_f, weight_n)
+        for x in range(0, width, PIECE):
+            last = min(x + PIECE, width)
+            low, high, into = far[y, x:last], near[y, x:last], out[:, y, x:last]
+            most = ZERO
+            for q in range(last - x):
+                there = (high[q] - low[q] - TWO_SURFACES) / TWO_SURFACES
+                two[q] = min(max(there, ZERO), ONE)
+                most = max(most, two[q])
+            if most > ZERO:
+                here, views = (picture, disparity, pure, y, x, low, high), (packed, size, steps)
+                _meet(*here, two[: last - x], fall, *views, margin, room, into)
+            else:
+                into[0], into[1] = low, high
+                into[2:FIELDS] = ZERO
 
 
 @compiled

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from oaccdepth.compiling import run_by_rows
+from oaccdepth.evidence.packing import packed
 from oaccdepth.evidence.plain import mean_colour
 from oaccdepth.evidence.views import Views, present
 
@@ -53,14 +54,15 @@ def surfaces(disparity: Tensor, views: Views) -> Tensor:
     from oaccdepth.evidence import surface_kernels
 
     out = torch.empty(FIELDS, *disparity.shape)
+    pictures, size, _ = packed(views)
     run_by_rows(
         surface_kernels.meet,
         len(disparity),
-        present(views.reference).contiguous().numpy(),
+        present(views.reference).expand(3, -1, -1).contiguous().numpy(),
         *(x.numpy() for x in maps),
         fall().numpy(),
-        views.pictures.flatten(2).numpy(),
-        views.pictures.shape[-1],
+        pictures,
+        size,
         views.steps.numpy(),
         views.margin,
         out.numpy(),

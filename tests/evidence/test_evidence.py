@@ -37,12 +37,12 @@ ARRAYS = {
 
 
 def make_views(name, margin, channels, absent=False):
-    """Smooth random pictures; some of their pixels may be absent."""
+    """Faint random pictures of 8 bits; some of their pixels may be absent."""
     rng = np.random.default_rng(len(name) + margin + channels)
     steps = np.array(ARRAYS[name], np.float32)
     shape = (len(steps), channels, SIZE[0] + 2 * margin, SIZE[1] + 2 * margin)
-    pictures = (0.5 + 0.02 * rng.standard_normal(shape)).clip(0, 1).astype(np.float32)
-    middle = (0.5 + 0.02 * rng.standard_normal((channels, *SIZE))).clip(0, 1).astype(np.float32)
+    pictures = (128 + 5 * rng.standard_normal(shape)).round().astype(np.float32) / 255
+    middle = (128 + 5 * rng.standard_normal((channels, *SIZE))).round().astype(np.float32) / 255
     if absent:
         pictures[0, :, 2:6, 3:8] = ABSENT
         pictures[-1] = ABSENT

@@ -80,7 +80,7 @@ def test_texture_is_that_of_the_literal_version():
     found = textured(views, torch.ones(96, 96))
     for y, x in ((40, 30), (3, 90), (95, 0), (50, 52)):
         expected = reference.shared_texture(views.reference, mean_of(views), y, x)
-        assert float(found[y, x]) == pytest.approx(expected, abs=1e-4)
+        assert float(found[y, x]) == pytest.approx(expected, abs=1e-3)  # ten bits
 
 
 def mean_of(views):
