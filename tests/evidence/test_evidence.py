@@ -181,3 +181,17 @@ def test_a_narrow_gap_leaves_an_axis():
     assert found[:3].tolist() == [191, 191, 191]  # 6 of 8 views
     assert found[3:6].tolist() == [191, 191, 191]  # 3 of 4
     assert found[6:9].tolist() == [0, 0, 0]
+
+
+def test_sectors_that_a_card_hides_are_not_heard():
+    """Sums of none are not quite none after rounding, and must not pass for the least mean."""
+    rng = np.random.default_rng(4)
+    steps = torch.tensor(grid(7, 7)).float()
+    pictures = torch.from_numpy(rng.integers(0, 256, (48, 3, *SIZE)) / 255).float()
+    views = Views(pictures, pictures[3] * 0.5, steps)
+    base = torch.zeros(SIZE)
+    base[:, 4:7] = 1.5
+    candidates = base + torch.tensor([-0.3, 0.0, 0.3])[:, None, None]
+    fused = evidence.look(views, candidates, base, 3)
+    plainly = plain.look(views, candidates, base, 3, evidence.GAINS)
+    torch.testing.assert_close(fused, plainly, atol=2e-3, rtol=0)
