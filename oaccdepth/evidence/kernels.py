@@ -22,7 +22,7 @@ COLOUR = I32(1023)  # ten bits
 GREEN, BLUE, GONE = I32(10), I32(20), I32(30)  # where they begin; the last is "absent"
 ABSENT = F(1e9)  # what it counts as a difference, where a full colour counts GREY
 ROUNDING = F(1e-3)  # px: a shift so near a whole number is one
-# So that even no vote at all, by too few views, exceeds all means; and what rounding leaves of none.
+# So that even no vote, by too few views, exceeds all means; more than rounding leaves of none.
 RARE, NONE = F(1e9), F(1e-3)
 BEYOND = 30000  # cost of a level that does not exist
 

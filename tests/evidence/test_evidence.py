@@ -10,7 +10,7 @@ import reference
 import torch
 
 from oaccdepth import evidence
-from oaccdepth.evidence import plain
+from oaccdepth.evidence import kernels, plain
 from oaccdepth.evidence.views import ABSENT, Views
 
 SIZE = (11, 14)
@@ -183,15 +183,16 @@ def test_a_narrow_gap_leaves_an_axis():
     assert found[6:9].tolist() == [0, 0, 0]
 
 
-def test_sectors_that_a_card_hides_are_not_heard():
+def test_sectors_without_samples_are_not_heard():
     """Sums of none are not quite none after rounding, and must not pass for the least mean."""
     rng = np.random.default_rng(4)
-    steps = torch.tensor(grid(7, 7)).float()
-    pictures = torch.from_numpy(rng.integers(0, 256, (48, 3, *SIZE)) / 255).float()
-    views = Views(pictures, pictures[3] * 0.5, steps)
-    base = torch.zeros(SIZE)
-    base[:, 4:7] = 1.5
-    candidates = base + torch.tensor([-0.3, 0.0, 0.3])[:, None, None]
-    fused = evidence.look(views, candidates, base, 3)
-    plainly = plain.look(views, candidates, base, 3, evidence.GAINS)
-    torch.testing.assert_close(fused, plainly, atol=2e-3, rtol=0)
+    count = rng.uniform(0.5, 4, (16, 500)).astype(np.float32)
+    count[2:11] = 0  # a half-plane, and an axis, without any
+    votes = (rng.uniform(0.3, 1, (3, 16, 500)) * count).astype(np.float32)
+    full, half, axis = np.empty((3, 3, 500), np.float32)
+    room = np.empty((29, 500), np.float32)
+    kernels.means(votes, count, np.float32(1), room, full, half, axis)
+    for g, x in np.ndindex(3, 500):
+        samples = [(votes[g, z, x] / max(count[z, x], 1e-9), count[z, x]) for z in range(16)]
+        expected = reference.means(samples, list(range(16)), 1.0)
+        assert (full[g, x], half[g, x], axis[g, x]) == pytest.approx(expected, abs=1e-3)
