@@ -237,6 +237,7 @@ class EstimateOptions(Declared):
     keep_masks: bool = False  # occlusion masks of the last pass
     keep_passes: bool = False  # disparity (and masks, if kept) of every pass
     keep_evidence: bool = False  # matching evidence over disparity, for the viewer
+    all_vote: bool = False  # every view of a large grid, not just about every other one
 
 
 @dataclass(frozen=True)

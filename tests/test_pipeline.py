@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import oaccdepth
-from oaccdepth import EstimateOptions, WriteOptions, process
+from oaccdepth import EstimateOptions, ReadOptions, WriteOptions, process
 from oaccdepth.disparity import Provenance
 from oaccdepth.errors import InvalidOption, UnknownFormat
 
@@ -72,6 +72,13 @@ def test_it_is_read_estimate_write(scene_folder, weights_file, tmp_path):
     np.testing.assert_array_equal(done.result.disparity, result.disparity)
     for name in ("disparity.pfm", "disparity.png", "confidence.png"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+@pytest.mark.parametrize("use_views", [None, "all"])
+def test_all_views_vote_if_all_are_asked_for(scene, scene_folder, tmp_path, use_views):
+    estimate, seen = known(scene)
+    process(scene_folder, tmp_path / "out", ReadOptions(use_views=use_views), estimate=estimate)
+    assert seen[0].all_vote == (use_views == "all")
 
 
 def test_the_page_gets_all_there_is(scene, scene_folder, tmp_path):

@@ -52,6 +52,7 @@ class Wanted:
     reference: tuple[int, int]
     keep_masks: bool = False
     keep_evidence: bool = False
+    all_vote: bool = False
 
 
 def plan_levels(low: float, high: float, step: float) -> Tensor:
@@ -97,7 +98,8 @@ def run_block(
 ) -> None:
     """Every pass over one block; what is kept of it goes into `found`."""
     with clock.stage("views"):
-        views = cut_views(light_field, wanted, block.region, clock.device, voters)
+        chosen = None if wanted.all_vote else voters
+        views = cut_views(light_field, wanted, block.region, clock.device, chosen)
         levels = wanted.levels.to(clock.device)
     report("estimating", CUTTING)
     masks = MASKS * wanted.keep_masks

@@ -265,6 +265,7 @@ def run(task: Task, tile: int, clock: Clock, report: ReportProgress) -> Found:
         light_field.reference_view,
         options.keep_masks,
         options.keep_evidence,
+        options.all_vote,
     )
     return run_blocks(network, light_field, wanted, clock, report)
 

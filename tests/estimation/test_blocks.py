@@ -95,6 +95,21 @@ def test_views_lie_in_memory_as_they_like(dtype):
     assert torch.equal(found.reference, expected.reference)
 
 
+@pytest.mark.parametrize(("all_vote", "count"), [(False, 48), (True, 80)])
+def test_of_a_large_grid_every_other_view_votes(all_vote, count, monkeypatch):
+    voted = []
+    sweep = evidence.sweep
+    monkeypatch.setattr(
+        evidence,
+        "sweep",
+        lambda views, levels: (voted.append(len(views.steps)), sweep(views, levels))[1],
+    )
+    views = np.random.default_rng(0).integers(0, 256, (9, 9, 16, 24, 3), np.uint8)
+    light_field = LightField(views, disparity_range=(-1.0, 1.0))
+    estimate(light_field, EstimateOptions(all_vote=all_vote))
+    assert voted == [count]
+
+
 def test_another_reference_view_is_in_the_middle_of_its_own_steps(wide):
     light_field = wide.light_field
     found = cut_views(light_field, Wanted(LEVELS, 1, 64, (0, 2)), np.s_[0:64, 0:400], CPU)
