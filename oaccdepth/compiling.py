@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 from collections.abc import Callable, Iterable
@@ -9,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 logger = logging.getLogger(__name__)
@@ -41,6 +43,8 @@ def _compile(function: Loop, options: dict[str, Any]) -> Loop:
     except RuntimeError:  # no writable folder for the cache: compile in every process
         result = numba.njit(**options)(function)
     kept: Any = result._cache  # type: ignore[attr-defined]
+    if kept.cache_path is not None:
+        kept._cache_file._source_stamp = sources_beside(Path(function.__code__.co_filename))
     load, save = kept.load_overload, kept.save_overload
 
     def load_or_tell(*arguments: Any) -> Any:
@@ -55,6 +59,18 @@ def _compile(function: Loop, options: dict[str, Any]) -> Loop:
 
     kept.load_overload, kept.save_overload = load_or_tell, save_if_possible
     return result
+
+
+@cache
+def sources_beside(source: Path) -> str:
+    """A hash of a file and all beside it: loops call loops of other files.
+
+    Numba looks at a loop's own file only, and would go on with old versions of those it calls.
+    """
+    found = hashlib.sha256()
+    for one in sorted(source.parent.glob("*.py")):
+        found.update(one.read_bytes())
+    return found.hexdigest()
 
 
 @cache

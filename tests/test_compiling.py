@@ -41,6 +41,26 @@ def test_what_was_compiled_is_kept(tmp_path):
     assert list((tmp_path / "cache").rglob("*.nbi"))
 
 
+def test_a_changed_loop_in_another_file_is_compiled_again(tmp_path):
+    """Numba itself would go on with the old version, which it has compiled into the caller."""
+    inner = (
+        "from oaccdepth.compiling import compiled\n\n@compiled\ndef change(x):\n    return x + {}\n"
+    )
+    (tmp_path / "inner.py").write_text(inner.format(1))
+    outer = LOOP.replace("2 * double(x)", "2 * inner.change(x)").replace(
+        "\n", "\nimport inner\n", 1
+    )
+    paths = os.pathsep.join([str(Path(__file__).parents[1]), str(tmp_path), *sys.path])
+    settings = {"PYTHONPATH": paths, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    (tmp_path / "outer.py").write_text(outer)
+    found = []
+    for amount in (1, 2):
+        (tmp_path / "inner.py").write_text(inner.format(amount))
+        program = [sys.executable, "-B", "-c", "import outer\nprint(outer.quadruple(10))"]
+        found.append(subprocess.run(program, env=os.environ | settings, **AS_TEXT).stdout)
+    assert found == ["22\n", "24\n"]
+
+
 def test_a_full_disk_does_not_stop_a_loop(tmp_path):
     done = run(tmp_path, "from trouble import fill_disk_at\nfill_disk_at(0)")
     assert (done.stdout, done.stderr) == ("42\n", f"{TOLD}\n")
