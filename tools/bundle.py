@@ -33,7 +33,7 @@ from oaccdepth.networks.fast import Answer, FastNet, signs
 WEIGHTS = Path(__file__).parents[1] / "weights"
 BINS = 10  # of the confidence
 SIDE = 400  # px of the diagram
-COLOURS = ((27, 94, 168), (200, 80, 30), (60, 140, 70), (120, 70, 150))  # of the folders
+COLOURS = ((27, 94, 168), (200, 80, 30), (60, 140, 70), (120, 70, 150), (90, 90, 90))
 
 
 class Bin(NamedTuple):
