@@ -179,7 +179,7 @@ def test_masks_are_literal_ones(scene, untrained):
     others = [(u, v) for u, v in np.ndindex(9, 9) if (u, v) not in ((2, 3), (4, 4))]
     for (u, v), one in zip(others, seen, strict=True):
         free[u, v] = one
-    hidden = [place for place in np.argwhere(free.numpy() == 0)[::997]]
+    hidden = list(np.argwhere(free.numpy() == 0)[::997])
     assert len(hidden) > 5
     places = [(0, 0, 20, 30), (8, 3, 10, 50), (4, 5, 0, 62), *hidden]
     for u, v, y, x in places:
