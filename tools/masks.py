@@ -18,7 +18,7 @@ from PIL import Image
 
 from oaccdepth.estimation.inference import estimate
 from oaccdepth.estimation.weights import LoadedWeights, load_network
-from oaccdepth.lightfield import FloatArray, as_grey
+from oaccdepth.lightfield import FloatArray, as_float, as_grey
 from oaccdepth.options import EstimateOptions
 from oaccdepth.rendering import scenes, still_life, stress
 from oaccdepth.rendering.rig import camera_places
@@ -94,7 +94,7 @@ def disturb(views: FloatArray, kind: str) -> FloatArray:
 def count_estimated(rendered: RenderedScene, kind: str, network: LoadedWeights) -> np.ndarray:
     """Count hidden points, points called hidden, and both, in the masks of `estimate`: (3,)."""
     light_field = rendered.light_field
-    disturbed = replace(light_field, views=disturb(light_field.views, kind))
+    disturbed = replace(light_field, views=disturb(as_float(light_field.views), kind))
     masks = estimate(disturbed, EstimateOptions(keep_masks=True), network=network).masks
     assert masks is not None
     _, framed = residuals(rendered)

@@ -42,7 +42,8 @@ class Views:
     @property
     def baseline(self) -> Tensor:
         """Mean distance of the views from the reference [steps]."""
-        return self.steps.norm(dim=1).mean().clamp(min=LEAST_BASELINE)
+        mean: Tensor = self.steps.norm(dim=1).mean()
+        return mean.clamp(min=LEAST_BASELINE)
 
     @property
     def least_views(self) -> float:
