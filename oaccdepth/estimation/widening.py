@@ -1,0 +1,45 @@
+"""A range and the map found in it -> a wider range, if the map itself reaches beyond the range.
+
+The range is found by windows in reduced pictures, and leaves some room beyond what they hold. So a
+map that is sure of disparities in that room, or stops at its end, shows something that the
+windows have missed, such as a wall behind a fence.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from oaccdepth.estimation.disparity_range import Coverage
+from oaccdepth.options import Range
+
+STEP = 1.0  # px by which an end is moved
+MOST_TIMES = 3
+SURE = 0.2  # confidence of an answer that counts
+ENOUGH = 0.01  # share of the picture that must be beyond an end
+
+
+def widen(coverage: Coverage, disparity: Tensor, confidence: Tensor) -> Coverage | None:
+    """The range (h, w) [px] to search instead; None if the map lies in it, or users gave it."""
+    if coverage.source != "estimated":
+        return None
+    low, high = coverage.disparity_range
+    sure = confidence > SURE
+    below, above = (
+        float((sure & beyond).float().mean()) >= ENOUGH
+        for beyond in (disparity < low, disparity > high)
+    )
+    if not below and not above:
+        return None
+    return Coverage((low - STEP * below, high + STEP * above), coverage.source)
+
+
+def say_widened(first: Range, last: Range, is_enough: bool) -> str:
+    """What happened, for the user."""
+    found, searched = (f"{low:.1f} to {high:.1f} px" for low, high in (first, last))
+    start = f"The map reached beyond the disparities that were found first ({found})"
+    if is_enough:
+        return f"{start}: {searched} were searched."
+    return (
+        f"{start}, and beyond {searched}, which were searched then. "
+        "Give --disparity-range if you know it."
+    )
