@@ -154,7 +154,7 @@ def widen_for(task: Task, found: Found) -> Coverage | None:
     if not isinstance(task.loaded.network, FastNet):
         return None
     assert found.confidence is not None
-    return widen(task.coverage, found.passes[-1].disparity, found.confidence)
+    return widen(task.coverage, task.levels, found.passes[-1].disparity, found.confidence)
 
 
 def are_the_same(light_field: LightField) -> bool:

@@ -11,6 +11,7 @@ from oaccdepth.estimation.widening import widen
 from oaccdepth.options import EstimateOptions
 
 FOUND = Coverage((-0.5, 1.0), "estimated")
+LEVELS = torch.arange(-4, 8) * 0.25  # -1 to 1.75
 
 
 def a_map(beyond, disparity, confidence=0.5):
@@ -24,21 +25,22 @@ def a_map(beyond, disparity, confidence=0.5):
     ("found", "expected"),
     [
         (a_map(0, 0.0), None),
-        (a_map(50, 0.9), None),
-        (a_map(2, -0.6), (-1.5, 1.0)),
-        (a_map(2, 1.1), (-0.5, 2.0)),
-        (a_map(100, 1.1), (-0.5, 2.0)),
-        (a_map(50, 1.1, confidence=0.1), None),  # continued from the surroundings
+        (a_map(50, 1.4), None),
+        (a_map(1, 1.7), None),
+        (a_map(2, -0.8), (-1.5, 1.0)),
+        (a_map(2, 1.6), (-0.5, 2.0)),
+        (a_map(100, 1.75), (-0.5, 2.0)),
+        (a_map(50, 1.7, confidence=0.1), None),  # continued from the surroundings
     ],
 )
 def test_an_end_is_moved_if_enough_is_surely_beyond_it(found, expected):
-    wider = widen(FOUND, *found)
+    wider = widen(FOUND, LEVELS, *found)
     assert (wider and wider.disparity_range) == expected
 
 
 @pytest.mark.parametrize("source", ["option", "file", "none"])
 def test_a_range_that_was_given_is_kept(source):
-    assert widen(Coverage((-0.5, 1.0), source), *a_map(50, 2.0)) is None
+    assert widen(Coverage((-0.5, 1.0), source), LEVELS, *a_map(50, 1.7)) is None
 
 
 @pytest.fixture
@@ -60,7 +62,7 @@ def test_a_range_that_missed_the_front_is_mended(scene, missing):
     assert result.made_with.disparity_range == pytest.approx((-1.6, 2.2))
     assert bad.mean() < 0.1
     assert result.made_with.notes == (
-        "The map reached beyond the disparities that were found first (-1.6 to 0.2 px): "
+        "The map reaches beyond the disparities that were found first (-1.6 to 0.2 px): "
         "-1.6 to 2.2 px were searched.",
     )
 
@@ -70,7 +72,7 @@ def test_a_range_that_stays_too_narrow_is_said_to_be(missing, monkeypatch):
     result = missing(-1.6, 0.2)
     assert result.made_with.disparity_range == pytest.approx((-1.6, 0.5))
     assert result.made_with.notes == (
-        "The map reached beyond the disparities that were found first (-1.6 to 0.2 px), "
+        "The map reaches beyond the disparities that were found first (-1.6 to 0.2 px), "
         "and beyond -1.6 to 0.5 px, which were searched then. "
         "Give --disparity-range if you know it.",
     )
