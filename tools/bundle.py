@@ -33,7 +33,7 @@ from oaccdepth.networks.fast import Answer, FastNet, signs
 WEIGHTS = Path(__file__).parents[1] / "weights"
 BINS = 10  # of the confidence
 SIDE = 400  # px of the diagram
-COLOURS = ((27, 94, 168), (200, 80, 30), (60, 140, 70), (120, 70, 150))  # of the folders
+COLOURS = ((27, 94, 168), (200, 80, 30), (60, 140, 70), (120, 70, 150), (90, 90, 90))
 
 
 class Bin(NamedTuple):
@@ -62,7 +62,7 @@ class Scene:
 
     name: str
     scores: dict[str, float]
-    signs: np.ndarray  # (4, n) of the scored pixels: certainty, misfit, lead, 1
+    signs: np.ndarray  # (5, n) of the scored pixels: certainty, misfit, lead, baseline, 1
     reach: np.ndarray  # (n): how far information from the views reaches them
     right: np.ndarray  # (n): whether their error is below 0.07 px
 
@@ -94,10 +94,10 @@ def calibrate(scenes: list[Scene]) -> np.ndarray:
     x = np.concatenate([scene.signs for scene in scenes], 1)
     y = np.concatenate([scene.right for scene in scenes])
     share = np.concatenate([scene.reach / len(scene.right) for scene in scenes])
-    weights = np.array([1.0, 0.0, 0.0, 0.0])
+    weights = np.array([1.0, 0.0, 0.0, 0.0, 0.0])
     for _ in range(30):
         p = 1 / (1 + np.exp(-weights @ x))
-        bend = (share * p * (1 - p)) * x @ x.T + 1e-9 * np.eye(4)
+        bend = (share * p * (1 - p)) * x @ x.T + 1e-9 * np.eye(5)
         weights -= np.linalg.solve(bend, x @ (share * (p - y)))
     return weights
 
@@ -166,8 +166,10 @@ def main() -> None:
     network.load_state_dict(trained.state_dict())
     sets = [examine(network, folder) for folder in folders]
     weights = calibrate([scene for scenes in sets[1:] or sets for scene in scenes])
-    certainty, misfit, lead, offset = weights.tolist()
-    trained.config = replace(trained.config, certainty=(certainty, misfit, offset), lead=lead)
+    certainty, misfit, lead, baseline, offset = weights.tolist()
+    trained.config = replace(
+        trained.config, certainty=(certainty, misfit, offset), lead=lead, baseline=baseline
+    )
     print(trained.config)
     found = {}
     for folder, scenes in zip(folders, sets, strict=True):

@@ -1,21 +1,25 @@
 """Masks of Eq. 8 against true visibility: precision and recall over q, on rendered scenes.
 
-    python tools/masks.py [--scenes 8] [--picture masks.png]
+    python tools/masks.py [--scenes 8] [--picture masks.png] [--estimate]
 
 A mask below one half means "hidden". Precision: the share of these points that are really hidden;
 recall: the share of hidden points that are found. Points outside a view's frame are ignored. The
-true disparity is used.
+true disparity is used; with --estimate, the masks are those of `estimate`, of disturbed views too.
 """
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
 import numpy as np
 from PIL import Image
 
-from oaccdepth.lightfield import as_grey
+from oaccdepth.estimation.inference import estimate
+from oaccdepth.estimation.weights import LoadedWeights, load_network
+from oaccdepth.lightfield import FloatArray, as_float, as_grey
+from oaccdepth.options import EstimateOptions
 from oaccdepth.rendering import scenes, still_life, stress
 from oaccdepth.rendering.rig import camera_places
 from oaccdepth.rendering.scenes import RenderedScene
@@ -23,6 +27,8 @@ from oaccdepth.rendering.scenes import RenderedScene
 POWERS = (1, 2, 4, 8, 16, 32)
 SIZE = (256, 256)
 FIRST_SEED = 1000  # far from the seeds of the training scenes
+NOISE, EXPOSURE, MOVE = 0.02, 0.05, 0.05  # deviations; the last in px
+DISTURBANCES = ("none", "noise", "exposure", "moved")
 
 
 def rendered_scenes(count: int) -> Iterator[tuple[str, RenderedScene]]:
@@ -63,6 +69,53 @@ def count(rendered: RenderedScene) -> np.ndarray:
     return np.array(numbers, float)
 
 
+def disturb(views: FloatArray, kind: str) -> FloatArray:
+    """Views (u, v, h, w, c) as a real camera may have them."""
+    rng = np.random.default_rng(1)
+    rows, columns, height, width, _ = views.shape
+    if kind == "noise":
+        views = views + rng.normal(0, NOISE, views.shape)
+    elif kind == "exposure":
+        views = views * (1 + rng.normal(0, EXPOSURE, (rows, columns, 1, 1, 1)))
+    elif kind == "moved":
+        views = views.copy()
+        for view in np.ndindex(rows, columns):
+            matrix = np.array([[1, 0, rng.normal(0, MOVE)], [0, 1, rng.normal(0, MOVE)]])
+            views[view] = cv2.warpAffine(
+                views[view],
+                matrix,
+                (width, height),
+                flags=cv2.INTER_CUBIC,
+                borderMode=cv2.BORDER_REPLICATE,
+            )
+    return np.asarray(np.clip(views, 0, 1), np.float32)
+
+
+def count_estimated(rendered: RenderedScene, kind: str, network: LoadedWeights) -> np.ndarray:
+    """Count hidden points, points called hidden, and both, in the masks of `estimate`: (3,)."""
+    light_field = rendered.light_field
+    disturbed = replace(light_field, views=disturb(as_float(light_field.views), kind))
+    masks = estimate(disturbed, EstimateOptions(keep_masks=True), network=network).masks
+    assert masks is not None
+    _, framed = residuals(rendered)
+    hidden, called = ~rendered.visibility & framed, (masks < 0.5) & framed
+    return np.array([hidden.sum(), called.sum(), (called & hidden).sum()], float)
+
+
+def show_estimated(scenes: int) -> None:
+    """Print a table of the masks of `estimate`."""
+    network = load_network("fast", "cpu")
+    print("| scene | " + " | ".join(DISTURBANCES) + " |")
+    print("|---" * (1 + len(DISTURBANCES)) + "|")
+    total = np.zeros(1 + 2 * len(DISTURBANCES))
+    for name, rendered in rendered_scenes(scenes):
+        counts = [count_estimated(rendered, kind, network) for kind in DISTURBANCES]
+        numbers = np.concatenate([counts[0][:1], *(each[1:] for each in counts)])
+        total += numbers
+        print(row(name, numbers), flush=True)
+    print(row("all", total))
+
+
 def row(name: str, numbers: np.ndarray) -> str:
     """One line of the table: precision / recall [%] for each q."""
     called, both = numbers[1::2], numbers[2::2]
@@ -89,7 +142,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scenes", type=int, default=8)
     parser.add_argument("--picture", type=Path)
+    parser.add_argument("--estimate", action="store_true", help="the masks of estimate")
     wanted = parser.parse_args()
+    if wanted.estimate:
+        show_estimated(wanted.scenes)
+        return
     print("| scene | " + " | ".join(f"q = {q}" for q in POWERS) + " |")
     print("|---" * (1 + len(POWERS)) + "|")
     total = np.zeros(1 + 2 * len(POWERS))

@@ -25,6 +25,7 @@ from oaccdepth.estimation.found import Found, FoundPass
 from oaccdepth.estimation.tiles import Region, Tile, overlap, plan_tiles, put
 from oaccdepth.evidence import plain
 from oaccdepth.evidence.views import ABSENT, Views, thin_out, voters
+from oaccdepth.evidence.visibility import visible
 from oaccdepth.lightfield import FloatArray, LightField, as_float
 from oaccdepth.networks.fast import ALIGNMENT, RECEPTIVE_MARGIN, Answer, FastNet
 from oaccdepth.progress import ReportProgress, share
@@ -32,6 +33,8 @@ from oaccdepth.progress import ReportProgress, share
 BLOCK_VOTES = 34 * 600 * 600  # levels times pixels of a block, at the most: about a gigabyte
 MEASURED_VIEWS = 8  # to measure the noise on
 VIEWS_AT_ONCE = 8  # when masks are made: more take memory, fewer time
+MORE_SQUARINGS = 2  # of a mask, Eq. 8, where something nearer may be in the way
+NO_MASK = -1  # squarings that leave 1 wherever there is a sample
 USUAL_WIDTH = 3.0  # px of levels that the first pass can do with
 LEVEL_MARGIN = 1.0  # px beyond a narrower range that it looks at, at the most
 LEAST_MARGIN = 0.25  # and beyond any
@@ -232,7 +235,10 @@ class Keeper:
         answer: Answer,
         squarings: int,
     ) -> None:
-        """What each view sees of a pass's answer: 0 for missing views, 1 for the reference."""
+        """What each view sees of a pass's answer: 0 for missing views, 1 for the reference.
+
+        The map says where something nearer may be in the way, and the colours whether it is.
+        """
         rows, columns = light_field.grid
         masks = torch.zeros(rows * columns, *views.size)
         own = wanted.reference[0] * columns + wanted.reference[1]
@@ -240,12 +246,19 @@ class Keeper:
         others = [k for k in range(len(masks)) if k != own and k not in missing]
         some = views.only(thin_out(views.steps, MEASURED_VIEWS))
         tolerance = plain.noise_of(some, answer.disparity[0])
+        squarings = NO_MASK if squarings == NO_MASK else squarings + MORE_SQUARINGS
+        is_free = visible(views, answer.disparity[0]).bool()
         for first in range(0, len(others), VIEWS_AT_ONCE):
             places = others[first : first + VIEWS_AT_ONCE]
             some = views.only(torch.arange(first, first + len(places)))
             difference = evidence.differences(some, answer.disparity[0])
-            seen = plain.masks_of(difference, len(views.reference), squarings, tolerance)
-            masks[places] = seen.cpu()
+            channels = len(views.reference)
+            there, seen = (
+                plain.masks_of(difference, channels, times, tolerance)
+                for times in (NO_MASK, squarings)
+            )
+            free = is_free[first : first + len(places)]
+            masks[places] = torch.where(free, there, seen).cpu()
         masks[own] = (views.reference[0] <= 1).float()
         known = self.found.passes[number]
         flat = None if known.masks is None else known.masks.flatten(0, 1)

@@ -22,6 +22,7 @@ from oaccdepth.estimation.found import Found, FoundPass, fill_absent
 from oaccdepth.estimation.merging import merge_sweeps
 from oaccdepth.estimation.sweeps import GreyViews, plan_shears, sweep_paper
 from oaccdepth.estimation.weights import LoadedWeights, load_network
+from oaccdepth.estimation.widening import MOST_TIMES, say_widened, widen
 from oaccdepth.lightfield import Camera, FloatArray, LightField
 from oaccdepth.networks.fast import FastNet
 from oaccdepth.networks.paper import OACCNet, occlusion_mask
@@ -115,9 +116,7 @@ def estimate(
     if coverage.source == "none":
         found, notes = nothing_found(task), [NO_INFORMATION]
     else:
-        found, notes = with_less_memory(
-            lambda tile: run(task, tile, clock, progress or ignore), task
-        )
+        task, found, notes = search(task, clock, progress or ignore)
         fill_absent(found, light_field)
         notes += remark_on_depth(_array(found.passes[-1].disparity), light_field.camera)
         notes += [SAME_PICTURE] if are_the_same(light_field) else []
@@ -126,6 +125,36 @@ def estimate(
     made_with = describe(task, clock, notes)
     log.info("Seconds: " + ", ".join(f"{n} {s:.1f}" for n, s in made_with.seconds.items()) + ".")
     return as_map(found, task, made_with)
+
+
+def search(task: Task, clock: Clock, report: ReportProgress) -> tuple[Task, Found, list[str]]:
+    """Run, and again with a wider range if the map reaches beyond the one that was found."""
+    first = task.coverage
+    for _ in range(MOST_TIMES + 1):
+        coverage = task.coverage
+        found, notes = attempt(task, clock, report)
+        wider = widen_for(task, found)
+        if wider is None:
+            break
+        task = replace(task, coverage=wider)
+    task = replace(task, coverage=coverage)  # the last one that was searched
+    if coverage is not first:
+        ends = first.disparity_range, coverage.disparity_range
+        notes.append(say_widened(*ends, is_enough=wider is None))
+    return task, found, notes
+
+
+def attempt(task: Task, clock: Clock, report: ReportProgress) -> tuple[Found, list[str]]:
+    """Run once, with as much memory as there is."""
+    return with_less_memory(lambda tile: run(task, tile, clock, report), task)
+
+
+def widen_for(task: Task, found: Found) -> Coverage | None:
+    """A wider range, if the compact network's map reaches beyond its own."""
+    if not isinstance(task.loaded.network, FastNet):
+        return None
+    assert found.confidence is not None
+    return widen(task.coverage, task.levels, found.passes[-1].disparity, found.confidence)
 
 
 def are_the_same(light_field: LightField) -> bool:

@@ -17,6 +17,7 @@ SECTORS = 16  # of 22.5 degrees, the first around the camera row to the left
 HALF_PLANES = (torch.arange(SECTORS)[:, None] + torch.arange(SECTORS // 2)) % SECTORS
 AXES = torch.arange(SECTORS // 2)[:, None] + torch.tensor([0, SECTORS // 2])
 MANY = 60  # views beside the reference: of a larger grid, about every other one votes
+LEAST_BASELINE = 0.1  # steps: of views that all stand where the reference does
 LEAST_SHARE = 0.1  # of all views, which a half-plane or an axis must have to be heard
 
 
@@ -37,6 +38,12 @@ class Views:
     def sectors(self) -> Tensor:
         """Number of each view's sector (k)."""
         return sectors_of(self.steps)
+
+    @property
+    def baseline(self) -> Tensor:
+        """Mean distance of the views from the reference [steps]."""
+        mean: Tensor = self.steps.norm(dim=1).mean()
+        return mean.clamp(min=LEAST_BASELINE)
 
     @property
     def least_views(self) -> float:

@@ -58,6 +58,7 @@ class FastConfig:
         "squarings": (-1, 8),
         "certainty": (-100, 100),
         "lead": (-100, 100),
+        "baseline": (-100, 100),
     }
 
     channels: tuple[int, int, int, int] = (16, 32, 48, 64)  # full, half, quarter, eighth resolution
@@ -68,9 +69,10 @@ class FastConfig:
     squarings: int = 3  # of the mask, Eq. 8: q = 2 ** squarings; -1: no masks
     iterations: int = 2
     # logistic regression from the signs of a good answer to a probability: weights of certainty
-    # and misfit, offset; weight of the lead, 0 in weights from before it was a sign
+    # and misfit, offset; weights of lead and baseline, 0 in weights from before these were signs
     certainty: tuple[float, float, float] = (1.0, 0.0, 0.0)
     lead: float = 0.0
+    baseline: float = 0.0
 
 
 @dataclass
@@ -87,6 +89,7 @@ class Answer:
     misfit: Tensor | None = None  # (b, h, w): squared difference of the views, after the last fit
     lead: Tensor | None = None  # (b, h, w): how much better it fits than those beside it
     reach: Tensor | None = None  # (b, h, w) in [0, 1]: less where it comes from elsewhere
+    baseline: Tensor | None = None  # (b) [steps]: mean distance of the views it was fitted to
 
 
 @dataclass
@@ -210,6 +213,7 @@ class FastNet(nn.Module):
                 misfit=misfit(differences)[None],
                 lead=lead(compared, disparity, differences)[None],
                 reach=reach(asked, disparity, differences, information)[None],
+                baseline=views.baseline[None],
             )
         return replace(answer, disparity=disparity[None])
 
@@ -263,9 +267,9 @@ class FastNet(nn.Module):
         It is 0 far from any texture, where the views say nothing.
         """
         certainty, misfit, offset = self.config.certainty
-        own, differ, ahead = signs(answer)
-        logit = certainty * own + misfit * differ + self.config.lead * ahead + offset
-        sure = torch.sigmoid(logit)
+        own, differ, ahead, wide = signs(answer)
+        logit = certainty * own + misfit * differ + offset
+        sure = torch.sigmoid(logit + self.config.lead * ahead + self.config.baseline * wide)
         return sure if answer.reach is None else sure * answer.reach
 
     @torch.no_grad()
@@ -304,18 +308,20 @@ def only(maps: Maps, index: int) -> Maps:
     return replace(maps, **own)
 
 
-def signs(answer: Answer) -> tuple[Tensor, Tensor, Tensor]:
-    """Signs of a good answer (b, h, w): certainty, how little views differ, lead over rivals.
+def signs(answer: Answer) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Signs of a good answer (b, h, w): certainty, misfit, lead over rivals, baseline.
 
-    Averaged over 3x3 pixels, the outer ones counting half: upsampling leaves a pattern of every
-    other pixel in them.
+    All but the last are averaged over 3x3 pixels, the outer ones counting half: upsampling leaves a
+    pattern of every other pixel in them.
     """
     differ = torch.ones_like(answer.disparity) if answer.misfit is None else answer.misfit
     ahead = torch.zeros_like(answer.disparity) if answer.lead is None else answer.lead
     maps = torch.stack([answer.certainty, differ, ahead], 1)
     twice = F.avg_pool2d(maps, 2, 1, 1, count_include_pad=False)
     certainty, differ, ahead = F.avg_pool2d(twice, 2, 1).unbind(1)
-    return certainty, torch.log(differ + LEAST_MISFIT), ahead
+    wide = torch.ones(len(maps)) if answer.baseline is None else answer.baseline
+    baseline = torch.log(wide).to(ahead)[:, None, None].expand_as(ahead)
+    return certainty, torch.log(differ + LEAST_MISFIT), ahead, baseline
 
 
 def said(answer: Answer) -> Tensor:

@@ -22,6 +22,14 @@ RESULT_FILE = "run.json"  # marks a folder that holds our results, not views
 MOST_PICTURES = 50  # single pictures to check; each must be decoded
 FEWEST_PIXELS = 96 * 96  # in a picture that may hold several views
 NO_SIZE = (0, 0)  # px
+ARCHIVES = (".zip", ".7z", ".rar", ".tar", ".tgz", ".gz", ".bz2", ".xz", ".zst")
+VIDEOS = (".mp4", ".avi", ".mov", ".mkv", ".webm", ".m4v")
+RAW_PICTURES = (".dng", ".raw", ".cr2", ".cr3", ".nef", ".arw", ".orf", ".raf", ".rw2")
+OTHER_FILES = {  # what one is called, what several are called, and what to do
+    ARCHIVES: ("an archive", "archives", "Unpack archives first."),
+    VIDEOS: ("a video", "videos", "If frames are views, save them as view_RR_CC.png."),
+    RAW_PICTURES: ("a raw picture", "raw pictures", "Convert raw pictures to PNG or TIFF first."),
+}
 
 
 class Unread(NamedTuple):
@@ -49,11 +57,33 @@ def find_unread(
             result.append(Unread(folder, _too_few(grid)))
         else:
             pictures += [folder / name for name in sorted(views) if folder / name not in known]
+        rest: list[str] = []
         for name in sorted(set(names) - views):
             path = folder / name
-            if path not in known and (reason := _why_not_file(path, readers, refused)):
+            if path in known:
+                continue
+            if reason := _why_not_file(path, readers, refused):
                 result.append(Unread(path, reason))
+            else:
+                rest.append(name)
+        result += _other_files(folder, rest)
     return sorted(result + _explain_pictures(root, pictures, refused))
+
+
+def _other_files(folder: Path, names: Sequence[str]) -> Iterator[Unread]:
+    """Find archives, videos and raw pictures; several of a kind in a folder are one entry."""
+    for extensions, (one, several, advice) in OTHER_FILES.items():
+        alike = [name for name in names if name.lower().endswith(extensions)]
+        packed = [name for name in alike if not _is_unpacked(folder / name)]
+        if len(packed) == 1:
+            yield Unread(folder / packed[0], f"{one}. {advice}")
+        elif packed:
+            yield Unread(folder, f"{len(packed)} {several}, such as {packed[0]}. {advice}")
+
+
+def _is_unpacked(path: Path) -> bool:
+    """Whether there is a folder of the same name beside a file: scenes.zip and scenes."""
+    return os.path.isdir(path.with_name(path.stem.removesuffix(".tar")))
 
 
 def _explain_pictures(

@@ -203,6 +203,22 @@ def test_small_mosaics_and_a_few_views_are_listed_too(run, tmp_path):
     ) in told
 
 
+def test_archives_videos_and_raw_pictures_are_listed(run, tmp_path):
+    """Nobody looks into them; several in a folder are one line, and unpacked ones none."""
+    names = ["a.ZIP", "clip.mov", "old.zip", "old.tar.gz", "old/note.txt", "note.txt"]
+    for name in [*names, "raw/1.dng", "raw/2.NEF", "raw/10.dng", "films/a.mp4", "films/b.mkv"]:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"of no interest")
+    told = run("batch", tmp_path, "-o", tmp_path / "out", "--dry-run").stderr.splitlines()
+    assert [line for line in told if "not read: " in line] == [
+        "not read: a.ZIP: an archive. Unpack archives first.",
+        "not read: clip.mov: a video. If frames are views, save them as view_RR_CC.png.",
+        "not read: films: 2 videos, such as a.mp4. "
+        "If frames are views, save them as view_RR_CC.png.",
+        "not read: raw: 3 raw pictures, such as 1.dng. Convert raw pictures to PNG or TIFF first.",
+    ]
+
+
 def test_folders_with_a_few_pictures_of_one_size_are_listed(run, tmp_path):
     """They may be views; a mosaic explains its folder, and different sizes are no views."""
     views = files.render((3, 3), (120, 152))[0]

@@ -16,6 +16,7 @@ from oaccdepth.estimation.blocks import Wanted, cut_blocks, cut_views, in_tiles,
 from oaccdepth.estimation.inference import estimate
 from oaccdepth.evidence import plain
 from oaccdepth.evidence.views import ABSENT, thin_out
+from oaccdepth.evidence.visibility import visible
 from oaccdepth.lightfield import LightField
 from oaccdepth.networks.fast import FastNet
 from oaccdepth.options import EstimateOptions
@@ -175,7 +176,10 @@ def test_masks_of_noisy_views_do_not_change_the_estimate(scene, untrained):
 
 
 def test_masks_are_literal_ones(scene, untrained):
-    """Eq. 8 for differences above what noise and interpolation explain."""
+    """Eq. 8 for differences above what noise and interpolation explain, where the map allows it.
+
+    Elsewhere a view sees the point if it is in the frame.
+    """
     valid = np.ones((9, 9), bool)
     valid[2, 3] = False
     light_field = LightField(scene.light_field.views, valid=valid)
@@ -185,13 +189,34 @@ def test_masks_are_literal_ones(scene, untrained):
     views = cut_views(light_field, wanted(light_field), (slice(0, 48), slice(0, 64)), CPU)
     some = views.only(thin_out(views.steps, blocks.MEASURED_VIEWS))
     pictures = scene.light_field.views.astype(np.float64).transpose(0, 1, 4, 2, 3)
-    for (u, v), (y, x) in (((0, 0), (20, 30)), ((8, 3), (10, 50)), ((4, 5), (0, 62))):
+    seen = visible(views, torch.from_numpy(result.disparity))
+    free = torch.ones(9, 9, 48, 64)
+    others = [(u, v) for u, v in np.ndindex(9, 9) if (u, v) not in ((2, 3), (4, 4))]
+    for (u, v), one in zip(others, seen, strict=True):
+        free[u, v] = one
+    hidden = list(np.argwhere(free.numpy() == 0)[::997])
+    assert len(hidden) > 5
+    places = [(0, 0, 20, 30), (8, 3, 10, 50), (4, 5, 0, 62), *hidden]
+    for u, v, y, x in places:
         found = reference.difference(
             pictures[u, v], pictures[4, 4], y, x, 0, (4 - u, 4 - v), result.disparity[y, x]
         )
         tolerance = tolerance_at(pictures, some, result.disparity, y, x)
-        expected = 0.0 if found is None else (1 - min(max(found / 3 - tolerance, 0), 1)) ** 8
+        power = 0 if free[u, v, y, x] else 32
+        expected = 0.0 if found is None else (1 - min(max(found / 3 - tolerance, 0), 1)) ** power
         assert result.masks[u, v, y, x] == pytest.approx(expected, abs=2e-3)
+
+
+@pytest.mark.parametrize("contrast", [1.0, 0.2])
+def test_masks_show_what_is_hidden(scene, untrained, contrast):
+    """Also behind something of nearly the same colour: the map says where to look closely."""
+    views = (0.4 + contrast * (scene.light_field.views - 0.4)).astype(np.float32)
+    options = EstimateOptions(disparity_range=(-1.5, 1.6), keep_masks=True)
+    result = estimate(replace(scene.light_field, views=views), options, network=untrained)
+    inner = (..., slice(8, -8), slice(8, -8))  # elsewhere views end
+    called, hidden = result.masks[inner] < 0.5, ~scene.visibility[inner]
+    both = np.count_nonzero(called & hidden)
+    assert both > 0.75 * called.sum() and both > 0.7 * hidden.sum()
 
 
 @pytest.mark.parametrize("keeps", [False, True])

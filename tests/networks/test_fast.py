@@ -104,6 +104,28 @@ def test_an_answer_that_the_views_contradict_is_less_sure(
     assert right.mean() > wrong.mean() + 0.2
 
 
+def test_a_longer_baseline_makes_an_answer_surer(scene, untrained, answers):
+    """What is a tenth of a pixel between neighbours is four tenths between views four steps apart.
+
+    Weights that do not know this sign judge as before.
+    """
+    views, _ = of_scene(scene, untrained)
+    close = views.only(views.steps.norm(dim=1).argsort()[:8])
+    baselines = [views.baseline.item(), close.baseline.item()]
+    assert baselines[1] == pytest.approx((1 + 2**0.5) / 2) and baselines[0] > 2 * baselines[1]
+    near, far = (
+        replace(untrained.polish(some, answers[0], 2), misfit=None, lead=None, reach=None)
+        for some in (close, views)
+    )
+    judge = FastNet(replace(FAST, certainty=(0.0, 0.0, 0.0), baseline=2.0))
+    expected = [1 / (1 + baseline**-2) for baseline in baselines]
+    assert judge.confidence(far).unique().item() == pytest.approx(expected[0])
+    assert judge.confidence(near).unique().item() == pytest.approx(expected[1])
+    torch.testing.assert_close(
+        untrained.confidence(near), untrained.confidence(replace(near, baseline=None))
+    )
+
+
 def test_no_pattern_of_every_other_pixel_is_left_in_the_confidence(answers):
     """Upsampling may leave one in the certainty; a single pixel still counts for a quarter."""
     y, x = torch.meshgrid(torch.arange(48), torch.arange(64), indexing="ij")

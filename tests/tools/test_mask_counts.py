@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from layered import Plane, Surface, bars, cloud_texture
 
+from oaccdepth.estimation.weights import LoadedWeights
+
 
 @pytest.fixture(scope="module")
 def small():
@@ -51,6 +53,20 @@ def test_a_row():
     assert masks.row("x", numbers) == (
         "| x | 75 / 30 | 100 / 40 | 62 / 50 | 100 / 100 | 50 / 100 | 0 / 0 |"
     )
+
+
+@pytest.mark.parametrize("kind", masks.DISTURBANCES)
+def test_disturbed_views(small, kind):
+    """All but the undisturbed ones differ, by a little."""
+    views = small.light_field.views
+    away = np.abs(masks.disturb(views, kind) - views)
+    assert (away == 0).all() if kind == "none" else 0 < away.mean() < 0.05
+
+
+def test_masks_of_an_estimate(scene, untrained):
+    hidden, called, both = masks.count_estimated(scene, "none", LoadedWeights(untrained))
+    assert hidden == masks.count(scene)[0]
+    assert both > 0.6 * hidden and both > 0.6 * called
 
 
 def test_the_picture(small, tmp_path):

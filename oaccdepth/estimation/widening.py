@@ -1,0 +1,51 @@
+"""A range and the map found in it -> a wider range, if the map reaches the end of the search.
+
+The range is found by windows in reduced pictures, and the search leaves some room beyond it. So a
+map that is sure of disparities at the very end of that room shows something that the windows have
+missed, such as a wall behind a fence.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from oaccdepth.estimation.disparity_range import Coverage
+from oaccdepth.options import Range
+
+STEP = 1.0  # px by which an end is moved
+MOST_TIMES = 3
+SURE = 0.2  # confidence of an answer that counts
+NEAR = 0.25  # px from the end of the search: a level
+ENOUGH = 0.01  # share of the picture that must be there
+
+
+def widen(
+    coverage: Coverage, levels: Tensor, disparity: Tensor, confidence: Tensor
+) -> Coverage | None:
+    """The range to search instead; None if the map (h, w) [px] is far from the ends of its levels.
+
+    And if the range was given: then it is not to be changed.
+    """
+    if coverage.source != "estimated":
+        return None
+    low, high = coverage.disparity_range
+    sure = confidence > SURE
+    below, above = (
+        float((sure & beyond).float().mean()) >= ENOUGH
+        for beyond in (disparity < levels[0] + NEAR, disparity > levels[-1] - NEAR)
+    )
+    if not below and not above:
+        return None
+    return Coverage((low - STEP * below, high + STEP * above), coverage.source)
+
+
+def say_widened(first: Range, last: Range, is_enough: bool) -> str:
+    """What happened, for the user."""
+    found, searched = (f"{low:.1f} to {high:.1f} px" for low, high in (first, last))
+    start = f"The map reaches beyond the disparities that were found first ({found})"
+    if is_enough:
+        return f"{start}: {searched} were searched."
+    return (
+        f"{start}, and beyond {searched}, which were searched then. "
+        "Give --disparity-range if you know it."
+    )
