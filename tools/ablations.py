@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -17,9 +18,9 @@ from oaccdepth.estimation.blocks import Wanted, cut_views, in_tiles, plan_levels
 from oaccdepth.estimation.exposure import normalise_exposure
 from oaccdepth.estimation.inference import TILES
 from oaccdepth.evaluation import metrics
-from oaccdepth.evidence import plain
+from oaccdepth.evidence import fit, plain
 from oaccdepth.evidence.noise import calmed
-from oaccdepth.evidence.views import Views, thin_out
+from oaccdepth.evidence.views import Views, thin_out, voters
 from oaccdepth.networks import checkpoint
 from oaccdepth.networks.fast import MEETING, Answer, FastNet, Memory
 
@@ -102,6 +103,25 @@ class WithoutShares(FastNet):
         return seen, known, candidates
 
 
+class WithHiddenViews(FastNet):
+    """Asks all views, whether or not the map hides a point from them."""
+
+    def polish(self, views: Views, answer: Answer, times: int) -> Answer:
+        """Fit to all views."""
+        with patch.object(fit, "visible", everything):
+            return super().polish(views, answer, times)
+
+    def look(self, views: Views, candidates: Tensor) -> Tensor:
+        """Masks by colour alone."""
+        with patch.object(evidence, "visible", everything):
+            return super().look(views, candidates)
+
+
+def everything(views: Views, disparity: Tensor) -> Tensor:
+    """Every view sees every point."""
+    return torch.ones(len(views.steps), *disparity.shape, dtype=torch.uint8)
+
+
 class WithoutFit(FastNet):
     """Leaves the answers as the network gave them."""
 
@@ -125,6 +145,7 @@ def variants(weights: Path) -> Iterator[tuple[str, FastNet]]:
     yield "without aggregation", as_kind(WithoutAggregation, network)
     yield "one gain instead of three", as_kind(WithOneGain, network)
     yield "without axes", as_kind(WithoutAxes, network)
+    yield "hidden views asked, too", as_kind(WithHiddenViews, network)
     yield "without shares of pixels", as_kind(WithoutShares, network)
     yield "integer levels", as_kind(FastNet, network, level_step=1.0)
     yield "without the last fit", as_kind(WithoutFit, network)
@@ -147,7 +168,7 @@ def score_passes(network: FastNet, scene: Path, num_passes: int) -> list[Score]:
     levels = plan_levels(*RANGE, network.config.level_step)
     wanted = Wanted(levels, num_passes, TILES["fast"], light_field.reference_view)
     region = (slice(0, truth.shape[0]), slice(0, truth.shape[1]))
-    views = cut_views(light_field, wanted, region, torch.device("cpu"))
+    views = cut_views(light_field, wanted, region, torch.device("cpu"), voters)
     if isinstance(network, WithTrueMask):
         height, width = truth.shape
         network.truth = torch.zeros(views.size)
