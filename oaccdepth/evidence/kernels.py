@@ -23,7 +23,7 @@ GREEN, BLUE, GONE = I32(10), I32(20), I32(30)  # where they begin; the last is "
 ABSENT = F(1e9)  # what it counts as a difference, where a full colour counts GREY
 ROUNDING = F(1e-3)  # px: a shift so near a whole number is one
 # So that even no vote, by too few views, exceeds all means; more than rounding leaves of none.
-RARE, NONE = F(1e9), F(1e-3)
+RARE, NONE = F(1e9), F(1e-4)
 BEYOND = 30000  # cost of a level that does not exist
 
 

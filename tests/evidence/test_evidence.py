@@ -99,9 +99,9 @@ def test_a_sweep(views):
         expected = 255 * np.array(
             [reference.evidence_at(*arrays(views), y, x, level, gain) for gain in evidence.GAINS]
         )  # (gains, means)
-        assert found[:9].view(3, 3).T.tolist() == pytest.approx(expected, abs=0.51)
+        assert found[:9].view(3, 3).T.tolist() == pytest.approx(expected, abs=0.55)
         cost = [expected.mean(), expected[:, 1:].min(1).mean(), expected[2].mean()]
-        assert costs[:, y, x, number].tolist() == pytest.approx(cost, abs=0.51)
+        assert costs[:, y, x, number].tolist() == pytest.approx(cost, abs=0.55)
 
 
 @pytest.mark.parametrize(("squarings", "q"), [(3, 8), (-1, 0)], ids=["masks", "no masks"])
