@@ -222,18 +222,16 @@ class FastNet(nn.Module):
         pairs = volume.shape[1]
         own = self.context(picture.contiguous(memory_format=torch.channels_last))
         strips = cut_strips(volume.shape[-2], STRIP if not self.training else volume.shape[-2])
-        entered = [self.hourglass.enter(self.begin(volume, own, wide)) for _, wide in strips]
         parts = [
-            self.hourglass.to_half(x)[..., kept_of_half(rows, wide), :]
-            for x, (rows, wide) in zip(entered, strips, strict=True)
+            self.hourglass.halve(self.begin(volume, own, wide))[..., kept_of_half(rows, wide), :]
+            for rows, wide in strips
         ]
         half = torch.cat(parts, -2)
-        del parts
         half = self.hourglass.mix_levels(half, pairs)
         fields = []
         for rows, wide in strips:
             below = half[..., wide.start // 2 : wide.stop // 2, :]
-            found = self.hourglass.enlarge(entered.pop(0), below)
+            found = self.hourglass.enlarge(self.begin(volume, own, wide), below)
             kept = slice(rows.start - wide.start, rows.stop - wide.start)
             change = by_level(found[..., kept, :], pairs)
             fields.append(self.answer(change, volume[:, :, PRIOR, rows], levels))
