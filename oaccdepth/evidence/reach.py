@@ -99,6 +99,6 @@ def textured(views: Views, disparity: Tensor) -> Tensor:
 
 def mean_around(maps: Tensor, radius: int) -> Tensor:
     """Mean (n, h, w) over the squares around each pixel, along columns and rows in turn."""
-    side, around = 2 * radius + 1, {"stride": 1, "count_include_pad": False}
-    columns = F.avg_pool2d(maps[None], (side, 1), padding=(radius, 0), **around)
-    return F.avg_pool2d(columns, (1, side), padding=(0, radius), **around)[0]
+    side = 2 * radius + 1
+    columns = F.avg_pool2d(maps[None], (side, 1), 1, (radius, 0), count_include_pad=False)
+    return F.avg_pool2d(columns, (1, side), 1, (0, radius), count_include_pad=False)[0]
