@@ -13,7 +13,7 @@ from torch import Tensor
 
 from oaccdepth.compiling import run_by_rows
 from oaccdepth.evidence.packing import packed
-from oaccdepth.evidence.views import Views, thin_out
+from oaccdepth.evidence.views import Views, thinned
 from oaccdepth.evidence.visibility import visible
 
 TOLERANCE = 0.02  # of intensity: a sample that is off by so much counts half
@@ -29,7 +29,7 @@ FARTHEST = 0.15  # px that an answer is moved by a single step
 
 def fewer(views: Views) -> Views:
     """The views to which the map is fitted."""
-    return views.only(thin_out(views.steps, FIT_VIEWS))
+    return thinned(views, FIT_VIEWS)
 
 
 @torch.no_grad()

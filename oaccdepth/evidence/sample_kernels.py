@@ -94,7 +94,7 @@ def sample(picture, size, y, x, su, sv, disparity, room):  # type: ignore[no-unt
 
 
 @compiled
-def _differ(colour, reference, y, r):  # type: ignore[no-untyped-def]
+def differ(colour, reference, y, r):  # type: ignore[no-untyped-def]
     """Mean colour difference of a row of samples to the reference (3, h, w), which is in 0..1020.
 
     PRESENT or more where there is no sample.
@@ -116,7 +116,7 @@ def differences(  # type: ignore[no-untyped-def]
         for k in range(len(packed)):
             su, sv = steps[k, 0], steps[k, 1]
             sample(packed[k], size, y + margin, margin, su, sv, disparity[y], room)
-            _differ(room[3], reference, y, out[k, y])
+            differ(room[3], reference, y, out[k, y])
 
 
 @compiled
@@ -168,7 +168,7 @@ def _masks(  # type: ignore[no-untyped-def]
     seen, there = np.zeros(w, F), np.zeros(w, F)
     for k in range(len(packed)):
         sample(packed[k], size, y + margin, margin, steps[k, 0], steps[k, 1], base, room)
-        _differ(room[3], reference, y, r)
+        differ(room[3], reference, y, r)
         m, visible = mask[k], sight[k, y]
         for x in range(w):
             value = max(ONE - r[x], ZERO)
@@ -223,7 +223,7 @@ def look(  # type: ignore[no-untyped-def]
             here = candidates[i, y]
             for k in range(count_views):
                 sample(packed[k], size, y + margin, margin, steps[k, 0], steps[k, 1], here, room)
-                _differ(room[3], reference, y, r)
+                differ(room[3], reference, y, r)
                 kernels.vote(r, mask, k, sectors[k], gains, count, votes)
             kernels.means(votes, count, least, scratch, means[:3], means[3:6], means[6:])
             for number in range(9):
