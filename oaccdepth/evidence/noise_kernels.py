@@ -60,14 +60,15 @@ def differences(  # type: ignore[no-untyped-def]
     At every so many pixels; NOWHERE where no view is there.
     """
     n = out.shape[1]
-    least, one, mean = np.empty((CLOSEST, n), F), np.empty(n, F), np.empty((1, n), F)
-    channels = F(len(compared))
+    least, one, channels = np.empty((CLOSEST, n), F), np.empty(n, F), F(len(compared))
     for row in range(start, stop):
-        mean[:] = NOWHERE
-        for level in levels:
+        best = out[row]
+        best[:] = NOWHERE
+        for level in range(len(levels)):
             least[:] = NOWHERE
-            for k in chosen:
-                sy, sx = steps[k, 0] * level, steps[k, 1] * level
+            for number in range(len(chosen)):
+                k, d = chosen[number], levels[level]
+                sy, sx = steps[k, 0] * d, steps[k, 1] * d
                 _differ(pictures[k], compared, row * stride, sy, sx, margin, stride, one)
                 _insert(one, least)
             for q in range(n):
@@ -76,9 +77,8 @@ def differences(  # type: ignore[no-untyped-def]
                     there = least[rank, q] < PRESENT
                     total += least[rank, q] if there else ZERO
                     count += ONE if there else ZERO
-                one[q] = total / (count * channels) if count > ZERO else NOWHERE
-            _insert(one, mean)
-        out[row] = mean[0]
+                mean = total / (count * channels) if count > ZERO else NOWHERE
+                best[q] = min(best[q], mean)
 
 
 @compiled
@@ -94,7 +94,8 @@ def ranked(start, stop, x, radius, rank, out):  # type: ignore[no-untyped-def]
                 for q in range(width):
                     one[q] = row[min(max(q + j, 0), width - 1)]
                 _insert(one, least)
-        out[y] = least[rank - 1]
+        for q in range(width):
+            out[y, q] = least[rank - 1, q]
 
 
 @compiled
@@ -172,4 +173,6 @@ def smooth(start, stop, pictures, share, out):  # type: ignore[no-untyped-def]
                 else:
                     _sum_down(there, middle, known)
                 _mix(picture[middle], share[middle], mean, known)
-                out[k, middle] = mean  # not before, where it is the picture itself
+                into = out[k, middle]
+                for q in range(width):  # not before, where it is the picture itself
+                    into[q] = mean[q]

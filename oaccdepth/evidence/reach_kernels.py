@@ -29,8 +29,8 @@ def means(start, stop, maps, radius, out):  # type: ignore[no-untyped-def]
                 here = maps[number, i]
                 for q in range(width):
                     column[q] += here[q]
-            row[radius : radius + width] = column
-            sums[:] = ZERO
+            for q in range(width):
+                row[q + radius], sums[q] = column[q], ZERO
             for j in range(2 * radius + 1):
                 here = row[j : j + width]
                 for q in range(width):
@@ -75,14 +75,19 @@ def fade(start, stop, own, decay, times, out):  # type: ignore[no-untyped-def]
     """What is left (h, w) of what the pixels around have, if every px takes its share of it."""
     height, width = own.shape
     first, last = max(0, start - times), min(height, stop + times)
-    old, wide = own[first:last].copy(), np.empty(width + 2, F)
-    new = np.empty_like(old)
+    old, new = np.empty((last - first, width), F), np.empty((last - first, width), F)
+    wide = np.empty(width + 2, F)
+    for y in range(first, last):
+        for q in range(width):
+            old[y - first, q] = own[y, q]
     for _ in range(times):
         for y in range(last - first):
             above, below = old[max(y - 1, 0)], old[min(y + 1, last - first - 1)]
             _fade_row(own[first + y], decay, above, old[y], below, wide, new[y])
         old, new = new, old
-    out[start:stop] = old[start - first : stop - first]
+    for y in range(start, stop):
+        for q in range(width):
+            out[y, q] = old[y - first, q]
 
 
 @compiled

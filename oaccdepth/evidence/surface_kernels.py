@@ -269,8 +269,10 @@ def meet(  # type: ignore[no-untyped-def]
                 here, views = (picture, disparity, pure, y, x, low, high), (packed, size, steps)
                 _meet(*here, two[: last - x], fall, *views, margin, room, into)
             else:
-                into[0], into[1] = low, high
-                into[2:FIELDS] = ZERO
+                for q in range(last - x):
+                    into[0, q], into[1, q] = low[q], high[q]
+                    for field in range(2, FIELDS):
+                        into[field, q] = ZERO
 
 
 @compiled
@@ -281,12 +283,16 @@ def visible(start, stop, disparity, places, least, seen):  # type: ignore[no-unt
     how much they are nearer then; rows where nothing is that near are left out.
     """
     height, width = disparity.shape
-    top = np.empty(height, F)
+    top, bottom = np.empty(height, F), ZERO
     for y in range(height):
-        top[y] = disparity[y].max()
+        top[y] = disparity[y, 0]
+        for x in range(1, width):
+            top[y] = max(top[y], disparity[y, x])
     for y in range(start, stop):
         own = disparity[y]
-        bottom = own.min()
+        bottom = own[0]
+        for x in range(1, width):
+            bottom = min(bottom, own[x])
         for k in range(len(places)):
             s = seen[k, y]
             s[:] = 1
