@@ -106,7 +106,7 @@ def against(  # type: ignore[no-untyped-def]
                 place[x], total[x], count[x] = disparity[y, x] + away, ZERO, ZERO
             for k in range(len(packed)):
                 sample(packed[k], size, y + margin, margin, steps[k, 0], steps[k, 1], place, room)
-                differ(room[3], reference, y, r)
+                differ(room[3], reference, y, 0, r)
                 for x in range(n):
                     there = ONE if r[x] < PRESENT else ZERO
                     total[x] += there * r[x] / (r[x] + HALF_AGAINST)
