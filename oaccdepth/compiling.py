@@ -20,8 +20,12 @@ PARTS = 4  # parts of the work per core, if some rows take longer than others
 
 
 def compiled(function: Loop) -> Loop:
-    """Compile a loop with numba, without the GIL, so that threads run in parallel."""
-    return _compile(function, {"nogil": True, "fastmath": True})
+    """Compile a loop with numba, without the GIL, so that threads run in parallel.
+
+    Division by zero gives infinity, as in NumPy: loops that look out for it cannot work on many
+    pixels at once.
+    """
+    return _compile(function, {"nogil": True, "fastmath": True, "error_model": "numpy"})
 
 
 def inlined(function: Loop) -> Loop:
@@ -32,7 +36,8 @@ def inlined(function: Loop) -> Loop:
     from numba.core.options import DefaultOptions
 
     known = hasattr(DefaultOptions, "forceinline")  # numba 0.60 does not have it
-    return _compile(function, {"fastmath": True, **({"forceinline": True} if known else {})})
+    options = {"fastmath": True, "error_model": "numpy"}
+    return _compile(function, options | ({"forceinline": True} if known else {}))
 
 
 def _compile(function: Loop, options: dict[str, Any]) -> Loop:

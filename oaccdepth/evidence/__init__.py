@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from oaccdepth.compiling import run_by_rows
 from oaccdepth.evidence import aggregation, plain
 from oaccdepth.evidence.packing import packed
+from oaccdepth.evidence.shifts import plan_shifts
 from oaccdepth.evidence.views import Views
 from oaccdepth.evidence.visibility import visible
 
@@ -137,21 +139,22 @@ def plain_sweep(views: Views, levels: Tensor, volume: Tensor) -> Tensor:
 
 def fused_sweep(views: Views, levels: Tensor, volume: Tensor) -> Tensor:
     """The same, quicker."""
-    from oaccdepth.evidence import kernels
+    from oaccdepth.evidence import sweep_kernels as loops
 
     h, w = views.size
     costs = torch.empty(3, h, w, len(levels), dtype=torch.uint8)
     run_by_rows(
-        kernels.sweep,
+        loops.sweep,
         h,
-        *packed(views),
-        views.steps.numpy(),
-        views.sectors.numpy(),
+        views.pictures.numpy(),
+        loops.whole_numbers(views.reference.numpy()),
+        plan_shifts(views.steps.numpy(), views.sectors.numpy(), levels.numpy()),
         views.margin,
-        levels.numpy(),
-        (torch.tensor(GAINS) / (3 * kernels.GREY)).numpy(),
-        kernels.F(views.least_views),
+        bool((views.pictures[:, 0] <= 1).all() and (views.reference <= 1).all()),
+        np.array([3 * loops.SCALE / gain for gain in GAINS], np.uint16),
+        loops.F(views.least_views),
         volume.numpy(),
         costs.numpy(),
+        parts=1,
     )
     return costs

@@ -239,10 +239,10 @@ class FastNet(nn.Module):
 
     def answer(self, change: Tensor, aggregated: Tensor, levels: Tensor) -> tuple[Tensor, ...]:
         """What the hourglass adds to the aggregated evidence (b, l/2, 2, h, w) -> an Answer."""
-        prior = aggregated.to(torch.float32) / 255
-        logits = (change.float() - self.beta * prior).flatten(1, 2)  # (b, l, h, w)
+        prior = aggregated.to(torch.float32).flatten(1, 2)  # (b, l, h, w) in 0..255
+        logits = change.flatten(1, 2) - self.beta / 255 * prior
         disparity, spread, best = windowed_mean(logits, levels)
-        about = torch.stack([best, spread, prior.flatten(1, 2).mean(1)], 1).detach()
+        about = torch.stack([best, spread, prior.mean(1) / 255], 1).detach()
         return disparity, spread, logits, self.certain(about)[:, 0]
 
     def begin(self, volume: Tensor, own: Tensor, rows: slice) -> Tensor:
@@ -359,14 +359,24 @@ def windowed_mean(logits: Tensor, levels: Tensor) -> tuple[Tensor, Tensor, Tenso
 
     The mean over all levels could lie between two surfaces, on neither of them.
     """
-    index = torch.arange(logits.shape[1], device=logits.device)[None, :, None, None]
-    best = logits.argmax(1, keepdim=True)
-    near = torch.softmax(logits.masked_fill((index - best).abs() > WINDOW, -1e4), 1)
-    places = levels.to(logits).view(-1, logits.shape[1], 1, 1)
-    mean = (near * places).sum(1)
+    count = logits.shape[1]
+    around = first_best(logits) + torch.arange(-WINDOW, WINDOW + 1).to(logits)[:, None, None]
+    index = around.clamp(0, count - 1).long()
+    there = (around >= 0) & (around < count)
+    near = torch.softmax(logits.gather(1, index).masked_fill(~there, -1e4), 1)
+    places = levels.to(logits).view(-1, count, 1, 1)
+    mean = (near * places.expand_as(logits).gather(1, index)).sum(1)
     p = torch.softmax(logits, 1).detach()
-    spread = (p * (places - mean.detach()[:, None]).abs()).sum(1)
+    spread = (places - mean.detach()[:, None]).abs_().mul_(p).sum(1)
     return mean, spread, p.amax(1)
+
+
+def first_best(logits: Tensor) -> Tensor:
+    """Number of the best level (b, 1, h, w): as `argmax`, which takes four times as long."""
+    count = logits.shape[1]
+    from_last = torch.arange(count, 0, -1).to(logits)[:, None, None]
+    is_best = logits.detach() == logits.detach().amax(1, keepdim=True)
+    return count - (is_best * from_last).amax(1, keepdim=True)
 
 
 @torch.no_grad()
