@@ -39,7 +39,7 @@ def _place(size, y, x, su, sv, disparity, at, fraction):  # type: ignore[no-unty
 
 @inlined
 def _fetch_pair(picture, at, n, down, taps, first):  # type: ignore[no-untyped-def]
-    """n times two pixels in a row, `down` pixels further on than `at`: into two of the taps."""
+    """So often two pixels in a row, `down` pixels further on than `at`: into two of the taps."""
     for i in range(n):
         place = at[i] + U64(down)
         taps[first, i], taps[first + 1, i] = picture[place], picture[place + U64(1)]
