@@ -82,6 +82,7 @@ def look(
         squarings,
         torch.tensor(gains).numpy(),
         sample_kernels.F(views.least_views),
+        views.sectors.argsort(stable=True).numpy(),
         out.numpy(),
     )
     return out.permute(2, 0, 1)

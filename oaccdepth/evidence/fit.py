@@ -102,7 +102,10 @@ def plain_misfit(views: Views, disparity: Tensor) -> tuple[Tensor, Tensor]:
 def sample(
     picture: Tensor, step: Tensor, margin: int, disparity: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Cubic samples of a picture (c, h, w), their change per px of disparity, which are there."""
+    """Cubic samples of a picture (c, h, w), their change per px of disparity, which are there.
+
+    All of the 4x4 pixels that a sample is made of have to be.
+    """
     height, width = picture.shape[-2:]
     h, w = disparity.shape
     y = torch.arange(h, device=disparity.device)[:, None] + margin + step[0] * disparity
@@ -117,6 +120,7 @@ def sample(
     for i in range(4):
         for j in range(4):
             tap = flat[:, corner + i * width + j].view(-1, h, w)
+            inside &= tap[0] <= 1
             value += wy[i] * wx[j] * tap
             change += (step[0] * dy[i] * wx[j] + step[1] * wy[i] * dx[j]) * tap
     return value, change, inside

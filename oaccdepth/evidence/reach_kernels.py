@@ -101,12 +101,13 @@ def against(  # type: ignore[no-untyped-def]
     for y in range(start, stop):
         least = out[y]
         least[:] = ONE
+        red, green, blue = reference[0, y], reference[1, y], reference[2, y]
         for away in rivals:
             for x in range(n):
                 place[x], total[x], count[x] = disparity[y, x] + away, ZERO, ZERO
             for k in range(len(packed)):
-                sample(packed[k], size, y + margin, margin, steps[k, 0], steps[k, 1], place, room)
-                differ(room[3], reference, y, 0, r)
+                sample(packed, k, size, y + margin, margin, steps[k, 0], steps[k, 1], place, room)
+                differ(room[3], red, green, blue, r)
                 for x in range(n):
                     there = ONE if r[x] < PRESENT else ZERO
                     total[x] += there * r[x] / (r[x] + HALF_AGAINST)

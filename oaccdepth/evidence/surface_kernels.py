@@ -20,7 +20,8 @@ from oaccdepth.evidence.surfaces import (
     RADIUS,
 )
 
-F = np.float32
+F, U64 = np.float32, np.uint64
+ZERO_BYTE, ONE_BYTE = np.uint8(0), np.uint8(1)
 NOTHING, LEAST_SQUARE = F(LEAST_WEIGHT), F(LEAST_CONTRAST**2)
 THIRD, TWO_SURFACES = F(1 / 3), F(APART)
 PIECE = 64  # px of a row at a time
@@ -294,16 +295,15 @@ def visible(start, stop, disparity, places, least, seen):  # type: ignore[no-unt
         for x in range(1, width):
             bottom = min(bottom, own[x])
         for k in range(len(places)):
-            s = seen[k, y]
-            s[:] = 1
+            for x in range(width):
+                seen[k, y, x] = ONE_BYTE
             for n in range(places.shape[1]):
                 dy, dx = places[k, n]
                 need = least[k, n]
                 if y + dy < 0 or y + dy >= height or not top[y + dy] >= bottom + need:
                     continue
-                first, last = max(0, -dx), min(width, width - dx)
-                if last <= first:
-                    continue
-                here, there, into = own[first:last], disparity[y + dy, first + dx :], s[first:last]
-                for x in range(last - first):
-                    into[x] &= np.uint8(there[x] < here[x] + need)
+                row = y + dy
+                for x in range(max(0, -dx), min(width, width - dx)):
+                    # unsigned: a number that could be negative is looked at one by one
+                    nearer = disparity[row, U64(x + dx)] >= disparity[y, U64(x)] + need
+                    seen[k, y, U64(x)] &= ZERO_BYTE if nearer else ONE_BYTE
