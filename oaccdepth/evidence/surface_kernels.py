@@ -277,30 +277,22 @@ def meet(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def visible(start, stop, disparity, places, least, seen):  # type: ignore[no-untyped-def]
+def visible(start, stop, disparity, bottom, top, places, least, seen):  # type: ignore[no-untyped-def]
     """Whether each view sees each point of a map (h, w): seen (k, h, w) uint8.
 
     `places` (k, n, 2) are the pixels that could hide a point, relative to it, and `least` (k, n) by
-    how much they are nearer then; rows where nothing is that near are left out.
+    how much they are nearer then; rows where nothing is that near, by the least and largest values
+    of each (h), are left out.
     """
     height, width = disparity.shape
-    top, bottom = np.empty(height, F), ZERO
-    for y in range(height):
-        top[y] = disparity[y, 0]
-        for x in range(1, width):
-            top[y] = max(top[y], disparity[y, x])
     for y in range(start, stop):
-        own = disparity[y]
-        bottom = own[0]
-        for x in range(1, width):
-            bottom = min(bottom, own[x])
         for k in range(len(places)):
             for x in range(width):
                 seen[k, y, x] = ONE_BYTE
             for n in range(places.shape[1]):
                 dy, dx = places[k, n]
                 need = least[k, n]
-                if y + dy < 0 or y + dy >= height or not top[y + dy] >= bottom + need:
+                if y + dy < 0 or y + dy >= height or not top[y + dy] >= bottom[y] + need:
                     continue
                 row = y + dy
                 for x in range(max(0, -dx), min(width, width - dx)):
