@@ -136,23 +136,21 @@ def mean_colours(start, stop, picture, disparity, packed, size, steps, margin, o
 @compiled
 def mean_colour(packed, size, steps, y, x, disparity, room, mean):  # type: ignore[no-untyped-def]
     """Three mean colours of a row in 0..1, and how many views they come from: mean (4, w)."""
-    n = len(disparity)
-    red, green, blue, count = mean[0], mean[1], mean[2], mean[3]
+    n, colour = len(disparity), room[3]
     mean[:] = ZERO
     for k in range(len(packed)):
         sample(packed, k, size, y, x, steps[k, 0], steps[k, 1], disparity, room)
-        a, b, c, gone = room[3][0], room[3][1], room[3][2], room[3][3]
         for i in range(n):
-            there = ONE if gone[i] < PRESENT else ZERO
-            count[i] += there
-            red[i] += there * a[i]
-            green[i] += there * b[i]
-            blue[i] += there * c[i]
+            there = ONE if colour[3, i] < PRESENT else ZERO
+            mean[0, i] += there * colour[0, i]
+            mean[1, i] += there * colour[1, i]
+            mean[2, i] += there * colour[2, i]
+            mean[3, i] += there
     for i in range(n):
-        share = PER_FULL / max(count[i], ONE)
-        red[i] *= share
-        green[i] *= share
-        blue[i] *= share
+        share = PER_FULL / max(mean[3, i], ONE)
+        mean[0, i] *= share
+        mean[1, i] *= share
+        mean[2, i] *= share
 
 
 @compiled

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oaccdepth.compiling import compiled
+from oaccdepth.compiling import compiled, inlined
 from oaccdepth.evidence.kernels import HALF, ONE, ZERO
 from oaccdepth.evidence.sample_kernels import mean_colour, rooms
 from oaccdepth.evidence.surfaces import (
@@ -24,7 +24,7 @@ F, U64 = np.float32, np.uint64
 ZERO_BYTE, ONE_BYTE = np.uint8(0), np.uint8(1)
 NOTHING, LEAST_SQUARE = F(LEAST_WEIGHT), F(LEAST_CONTRAST**2)
 THIRD, TWO_SURFACES = F(1 / 3), F(APART)
-PIECE = 64  # px of a row at a time
+PIECE = 32  # px of a row at a time
 SIDE, WIDE = 2 * RADIUS + 1, PIECE + 2 * RADIUS
 KNOWN = 8  # of a surface: weight, disparity, three colours, these squared
 
@@ -93,7 +93,7 @@ def around(start, stop, x, weight, lean, spread):  # type: ignore[no-untyped-def
             out[q] = most - min(low[q + 1], min(low[q], low[q + 2]))
 
 
-@compiled
+@inlined
 def _prepare(picture, disparity, pure, y, x, known):  # type: ignore[no-untyped-def]
     """What is known of a piece of a row and RADIUS pixels on either side: known (9, WIDE).
 
@@ -103,38 +103,38 @@ def _prepare(picture, disparity, pure, y, x, known):  # type: ignore[no-untyped-
     first, last = max(0, RADIUS - x), min(WIDE, disparity.shape[1] + RADIUS - x)
     known[:] = ZERO
     for q in range(first, last):
-        i = x + q - RADIUS
+        i = U64(x - RADIUS + q)  # unsigned: it is not looked at whether it is negative
         whole, d = pure[y, i], disparity[y, i]
-        known[0, q] = d
-        known[1, q] = whole
-        known[2, q] = whole * d
-        for c in range(3):
+        known[0, U64(q)], known[1, U64(q)], known[2, U64(q)] = d, whole, whole * d
+    for c in range(3):
+        for q in range(first, last):
+            i = U64(x - RADIUS + q)
             value = picture[c, y, i]
-            known[3 + c, q] = whole * value
-            known[6 + c, q] = whole * value * value
+            part = pure[y, i] * value
+            known[3 + c, U64(q)], known[6 + c, U64(q)] = part, part * value
 
 
-@compiled
-def _share(disparity, far, scale, fall, s, t):  # type: ignore[no-untyped-def]
+@inlined
+def _share(known, far, scale, fall, i, s, t):  # type: ignore[no-untyped-def]
     """How much the neighbours in one row belong to the far and near surface: s, t (SIDE, PIECE)."""
     for j in range(SIDE):
-        weight = fall[j]
+        weight = fall[i, j]
         for q in range(PIECE):
-            position = min(max((disparity[q + j] - far[q]) * scale[q], ZERO), ONE)
+            position = min(max((known[0, q + j] - far[q]) * scale[q], ZERO), ONE)
             rest = ONE - position
             s[j, q] = weight * (rest * rest) * (rest * rest)
             t[j, q] = weight * (position * position) * (position * position)
 
 
-@compiled
-def _add(value, s, t, f, g):  # type: ignore[no-untyped-def]
-    """Add the values (WIDE) of one row's neighbours, by what belongs to which surface."""
+@inlined
+def _add(known, s, t, number, sums):  # type: ignore[no-untyped-def]
+    """Add one thing that is known of a row's neighbours, by what belongs to which surface."""
     for q in range(PIECE):
-        a, b = f[q], g[q]
+        a, b = sums[0, number, q], sums[1, number, q]
         for j in range(SIDE):
-            a += s[j, q] * value[q + j]
-            b += t[j, q] * value[q + j]
-        f[q], g[q] = a, b
+            a += s[j, q] * known[1 + number, q + j]
+            b += t[j, q] * known[1 + number, q + j]
+        sums[0, number, q], sums[1, number, q] = a, b
 
 
 @compiled
@@ -150,9 +150,9 @@ def _gather(picture, disparity, pure, y, x, far, near, fall, sums):  # type: ign
     sums[:] = ZERO
     for i in range(max(0, y - RADIUS), min(len(disparity), y + RADIUS + 1)):
         _prepare(picture, disparity, pure, i, x, known)
-        _share(known[0], low, scale, fall[i - y + RADIUS], s, t)
+        _share(known, low, scale, fall, i - y + RADIUS, s, t)
         for number in range(KNOWN):
-            _add(known[1 + number], s, t, sums[0, number], sums[1, number])
+            _add(known, s, t, number, sums)
 
 
 @compiled
