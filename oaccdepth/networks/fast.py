@@ -222,20 +222,25 @@ class FastNet(nn.Module):
         pairs = volume.shape[1]
         own = self.context(picture.contiguous(memory_format=torch.channels_last))
         strips = cut_strips(volume.shape[-2], STRIP if not self.training else volume.shape[-2])
-        parts = [
-            self.hourglass.halve(self.begin(volume, own, wide))[..., kept_of_half(rows, wide), :]
-            for rows, wide in strips
-        ]
-        half = torch.cat(parts, -2)
-        half = self.hourglass.mix_levels(half, pairs)
+        entered = [self.hourglass.enter(self.begin(volume, own, wide)) for _, wide in strips]
+        # No name holds on to what goes in, so that its memory can be used again.
+        half = self.hourglass.mix_levels(self.halve(entered, strips), pairs)
         fields = []
         for rows, wide in strips:
             below = half[..., wide.start // 2 : wide.stop // 2, :]
-            found = self.hourglass.enlarge(self.begin(volume, own, wide), below)
+            found = self.hourglass.enlarge(entered.pop(0), below)
             kept = slice(rows.start - wide.start, rows.stop - wide.start)
             change = by_level(found[..., kept, :], pairs)
             fields.append(self.answer(change, volume[:, :, PRIOR, rows], levels))
         return tuple(torch.cat(parts, -2) for parts in zip(*fields, strict=True))
+
+    def halve(self, entered: list[Tensor], strips: list[tuple[slice, slice]]) -> Tensor:
+        """What entered, strip by strip, to half the resolution of the whole."""
+        parts = [
+            self.hourglass.to_half(x)[..., kept_of_half(rows, wide), :]
+            for x, (rows, wide) in zip(entered, strips, strict=True)
+        ]
+        return torch.cat(parts, -2)
 
     def answer(self, change: Tensor, aggregated: Tensor, levels: Tensor) -> tuple[Tensor, ...]:
         """What the hourglass adds to the aggregated evidence (b, l/2, 2, h, w) -> an Answer."""
