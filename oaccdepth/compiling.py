@@ -112,9 +112,13 @@ def run_by_rows(loop: Loop, count: int, *arguments: Any, parts: int = PARTS) -> 
 
     The rows are split into `parts` parts per core: 1 if all rows take the same short time.
     """
+    run_in_threads(loop, [(*rows, *arguments) for rows in split_rows(count, parts)])
+
+
+def split_rows(count: int, parts: int = PARTS) -> list[tuple[int, int]]:
+    """The first and the last (not included) row of as many parts per core."""
     parts = min(count, parts * _cores())
-    ends = [count * part // parts for part in range(parts + 1)]
-    run_in_threads(loop, [(a, b, *arguments) for a, b in pairwise(ends)])
+    return list(pairwise(count * part // parts for part in range(parts + 1)))
 
 
 @cache

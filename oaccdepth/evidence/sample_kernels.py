@@ -9,56 +9,81 @@ from __future__ import annotations
 
 import numpy as np
 
-from oaccdepth.compiling import compiled
+from oaccdepth.compiling import compiled, inlined
 from oaccdepth.evidence import kernels
 from oaccdepth.evidence.kernels import COLOUR, GONE, GREEN, GREY, ONE, PRESENT, ROUNDING, ZERO
 
-F, I32 = np.float32, np.int32
+F, I32, U64 = np.float32, np.int32, np.uint64
 FULL, PER_FULL, PER_COLOURS, HALF = F(GREY), F(1 / GREY), F(1 / (3 * GREY)), F(0.5)
 LEAST_FRACTION = F(2 * ROUNDING)  # of a pixel: less is only rounding
 VERY = F(1e6)  # what is absent differs by far too much
 
 
-@compiled
-def _place(size, y, x, su, sv, disparity, at, fraction, outside):  # type: ignore[no-untyped-def]
+@inlined
+def _place(size, y, x, su, sv, disparity, at, fraction):  # type: ignore[no-untyped-def]
     """Where a row of samples lies: numbers of the pixels before them, fractions, px outside.
 
     `y` and `x` are the place of the row's first pixel in the picture, its margin included.
     """
     bottom, right, width = F(size[0] - 1), F(size[1] - 1), I32(size[1])
-    down, across = fraction[0], fraction[1]
     for i in range(len(disparity)):
         py, px = F(y) + su * disparity[i], F(x) + F(I32(i)) + sv * disparity[i]
         y0 = np.floor(min(max(py, ZERO), bottom - ONE))
         x0 = np.floor(min(max(px, ZERO), right - ONE))
         fy, fx = min(py - y0, ONE), min(px - x0, ONE)
-        down[i] = fy if fy >= LEAST_FRACTION else ZERO
-        across[i] = fx if fx >= LEAST_FRACTION else ZERO
+        fraction[0, i] = fy if fy >= LEAST_FRACTION else ZERO
+        fraction[1, i] = fx if fx >= LEAST_FRACTION else ZERO
         at[i] = I32(y0) * width + I32(x0)
-        outside[i] = max(max(-py, py - bottom), max(-px, px - right))
+        fraction[2, i] = max(max(-py, py - bottom), max(-px, px - right))
 
 
-@compiled
-def _fetch(picture, at, down, count, taps):  # type: ignore[no-untyped-def]
-    """`count` pixels in a row, `down` pixels further on than `at`: into taps (count, w)."""
-    if count == 2:
-        a, b = taps[0], taps[1]
-        for i in range(len(at)):
-            place = at[i] + down
-            a[i], b[i] = picture[place], picture[place + 1]
-        return
-    a, b, c, d = taps[0], taps[1], taps[2], taps[3]
-    for i in range(len(at)):
-        place = at[i] + down
-        a[i], b[i] = picture[place], picture[place + 1]
-        c[i], d[i] = picture[place + 2], picture[place + 3]
+@inlined
+def _fetch_pair(picture, at, n, down, taps, first):  # type: ignore[no-untyped-def]
+    """So often two pixels in a row, `down` pixels further on than `at`: into two of the taps."""
+    for i in range(n):
+        place = at[i] + U64(down)
+        taps[first, i], taps[first + 1, i] = picture[place], picture[place + U64(1)]
+
+
+@inlined
+def _fetch_four(picture, at, n, down, taps):  # type: ignore[no-untyped-def]
+    """The same with four pixels."""
+    for i in range(n):
+        place = at[i] + U64(down)
+        taps[0, i], taps[1, i] = picture[place], picture[place + U64(1)]
+        taps[2, i], taps[3, i] = picture[place + U64(2)], picture[place + U64(3)]
 
 
 @compiled
 def rooms(width):  # type: ignore[no-untyped-def]
-    """Scratch for a row: places (w), taps (4, w), fractions (2, w), colours (4, w)."""
-    taps, fractions = np.empty((4, width), I32), np.empty((2, width), F)
-    return np.empty(width, np.int64), taps, fractions, np.empty((4, width), F)
+    """Scratch for a row: places (w), taps (4, w), fractions and px outside (3, w), colours (4, w).
+
+    Places are unsigned: numbers that could be negative take twice as long to fetch by.
+    """
+    taps, fractions = np.empty((4, width), I32), np.empty((3, width), F)
+    return np.empty(width, U64), taps, fractions, np.empty((4, width), F)
+
+
+@inlined
+def _blend(taps, fraction, n, colour):  # type: ignore[no-untyped-def]
+    """What lies between four taps each: colours, and PRESENT or more where nothing is (4, w)."""
+    for i in range(n):
+        down, across = fraction[0, i], fraction[1, i]
+        w11 = down * across
+        w10, w01 = down - w11, across - w11
+        w00 = ONE - down - w01
+        a, b, c, d = taps[0, i], taps[1, i], taps[2, i], taps[3, i]
+        f = w00 * F(I32(a >> GONE)) + w01 * F(I32(b >> GONE))
+        f += w10 * F(I32(c >> GONE)) + w11 * F(I32(d >> GONE))
+        colour[3, i] = PRESENT if fraction[2, i] > ROUNDING else f * VERY
+        f = w00 * F(I32(a & COLOUR)) + w01 * F(I32(b & COLOUR))
+        colour[0, i] = f + w10 * F(I32(c & COLOUR)) + w11 * F(I32(d & COLOUR))
+        a, b, c, d = I32(a >> GREEN), I32(b >> GREEN), I32(c >> GREEN), I32(d >> GREEN)
+        f = w00 * F(I32(a & COLOUR)) + w01 * F(I32(b & COLOUR))
+        colour[1, i] = f + w10 * F(I32(c & COLOUR)) + w11 * F(I32(d & COLOUR))
+        a, b, c, d = I32(a >> GREEN), I32(b >> GREEN), I32(c >> GREEN), I32(d >> GREEN)
+        f = w00 * F(I32(a & COLOUR)) + w01 * F(I32(b & COLOUR))
+        colour[2, i] = f + w10 * F(I32(c & COLOUR)) + w11 * F(I32(d & COLOUR))
 
 
 @compiled
@@ -68,42 +93,25 @@ def sample(picture, size, y, x, su, sv, disparity, room):  # type: ignore[no-unt
     Into the colours of the room (4, w); the last is 0 where there is a sample, PRESENT or more
     where there is none.
     """
+    at, taps, fraction, colour = room
     n = len(disparity)
-    at, taps, fraction, colour = room[0][:n], room[1], room[2], room[3]
-    red, green, blue, gone = colour[0][:n], colour[1][:n], colour[2][:n], colour[3][:n]
-    _place(size, y, x, su, sv, disparity, at, fraction, gone)
-    _fetch(picture, at, 0, 2, taps[:2])
-    _fetch(picture, at, size[1], 2, taps[2:])
-    t0, t1, t2, t3, down, across = taps[0], taps[1], taps[2], taps[3], fraction[0], fraction[1]
-    for i in range(n):
-        w11 = down[i] * across[i]
-        w10, w01 = down[i] - w11, across[i] - w11
-        w00 = ONE - down[i] - w01
-        a, b, c, d = t0[i], t1[i], t2[i], t3[i]
-        f = w00 * F(I32(a >> GONE)) + w01 * F(I32(b >> GONE))
-        f += w10 * F(I32(c >> GONE)) + w11 * F(I32(d >> GONE))
-        gone[i] = PRESENT if gone[i] > ROUNDING else f * VERY
-        f = w00 * F(I32(a & COLOUR)) + w01 * F(I32(b & COLOUR))
-        red[i] = f + w10 * F(I32(c & COLOUR)) + w11 * F(I32(d & COLOUR))
-        a, b, c, d = I32(a >> GREEN), I32(b >> GREEN), I32(c >> GREEN), I32(d >> GREEN)
-        f = w00 * F(I32(a & COLOUR)) + w01 * F(I32(b & COLOUR))
-        green[i] = f + w10 * F(I32(c & COLOUR)) + w11 * F(I32(d & COLOUR))
-        a, b, c, d = I32(a >> GREEN), I32(b >> GREEN), I32(c >> GREEN), I32(d >> GREEN)
-        f = w00 * F(I32(a & COLOUR)) + w01 * F(I32(b & COLOUR))
-        blue[i] = f + w10 * F(I32(c & COLOUR)) + w11 * F(I32(d & COLOUR))
+    _place(size, y, x, su, sv, disparity, at, fraction)
+    _fetch_pair(picture, at, n, 0, taps, 0)
+    _fetch_pair(picture, at, n, size[1], taps, 2)
+    _blend(taps, fraction, n, colour)
 
 
-@compiled
-def _differ(colour, reference, y, r):  # type: ignore[no-untyped-def]
-    """Mean colour difference of a row of samples to the reference (3, h, w), which is in 0..1020.
+@inlined
+def differ(colour, reference, y, x, r):  # type: ignore[no-untyped-def]
+    """Mean colour difference of samples to the reference (3, h, w), which is in 0..1020, from x on.
 
     PRESENT or more where there is no sample.
     """
-    red, green, blue, gone = colour[0], colour[1], colour[2], colour[3]
-    a, b, c = reference[0, y], reference[1, y], reference[2, y]
-    for x in range(len(r)):
-        total = abs(red[x] - a[x]) + abs(green[x] - b[x]) + abs(blue[x] - c[x])
-        r[x] = total * PER_COLOURS + gone[x]
+    for i in range(len(r)):
+        total = abs(colour[0, i] - reference[0, y, x + i])
+        total += abs(colour[1, i] - reference[1, y, x + i])
+        total += abs(colour[2, i] - reference[2, y, x + i])
+        r[i] = total * PER_COLOURS + colour[3, i]
 
 
 @compiled
@@ -116,7 +124,7 @@ def differences(  # type: ignore[no-untyped-def]
         for k in range(len(packed)):
             su, sv = steps[k, 0], steps[k, 1]
             sample(packed[k], size, y + margin, margin, su, sv, disparity[y], room)
-            _differ(room[3], reference, y, out[k, y])
+            differ(room[3], reference, y, 0, out[k, y])
 
 
 @compiled
@@ -168,7 +176,7 @@ def _masks(  # type: ignore[no-untyped-def]
     seen, there = np.zeros(w, F), np.zeros(w, F)
     for k in range(len(packed)):
         sample(packed[k], size, y + margin, margin, steps[k, 0], steps[k, 1], base, room)
-        _differ(room[3], reference, y, r)
+        differ(room[3], reference, y, 0, r)
         m, visible = mask[k], sight[k, y]
         for x in range(w):
             value = max(ONE - r[x], ZERO)
@@ -223,7 +231,7 @@ def look(  # type: ignore[no-untyped-def]
             here = candidates[i, y]
             for k in range(count_views):
                 sample(packed[k], size, y + margin, margin, steps[k, 0], steps[k, 1], here, room)
-                _differ(room[3], reference, y, r)
+                differ(room[3], reference, y, 0, r)
                 kernels.vote(r, mask, k, sectors[k], gains, count, votes)
             kernels.means(votes, count, least, scratch, means[:3], means[3:6], means[6:])
             for number in range(9):
@@ -275,20 +283,20 @@ def _curve(picture, size, y, x, su, sv, disparity, room, value, change, weights)
 
     Samples within a pixel of the frame are absent.
     """
+    at, taps, fraction, _ = room
     n = len(disparity)
-    at, taps, fraction, outside = room[0][:n], room[1], room[2], room[3][3]
-    _place(size, y, x, su, sv, disparity, at, fraction, outside)
+    _place(size, y, x, su, sv, disparity, at, fraction)
     down, across = weights[:8], weights[8:]
     _cubic(fraction[0], down)
     _cubic(fraction[1], across)
     value[:] = ZERO
     change[:] = ZERO
-    gone = value[3]
+    gone, before = value[3], size[1] + 1
     for i in range(n):
-        gone[i] = ONE if outside[i] > -ONE else ZERO
-        at[i] = max(at[i] - size[1] - 1, 0)
+        gone[i] = ONE if fraction[2, i] > -ONE else ZERO
+        at[i] = max(np.int64(at[i]) - before, 0)
     for row in range(4):
-        _fetch(picture, at, row * size[1], 4, taps)
+        _fetch_four(picture, at, n, row * size[1], taps)
         _add_row(taps, across, down[row], down[4 + row], su, sv, value, change)
 
 
