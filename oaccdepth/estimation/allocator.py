@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # mallopt(3)
+LARGE = 100 << 20  # bytes: what is larger is needed once only, and would leave holes
 ALL = 1 << 30  # bytes: freed memory up to here is kept
 USUAL_TRIM, USUAL_MMAP = 1 << 26, 1 << 25  # what glibc arrives at by itself once it freed so much
 
@@ -34,7 +35,7 @@ def keeping_memory() -> Iterator[None]:
     if library is None:
         yield
         return
-    library.mallopt(MMAP_THRESHOLD, ALL)
+    library.mallopt(MMAP_THRESHOLD, LARGE)
     library.mallopt(TRIM_THRESHOLD, ALL)
     try:
         yield
