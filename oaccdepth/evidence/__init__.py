@@ -43,14 +43,15 @@ def aggregate(cost: Tensor, reference: Tensor) -> Tensor:
         return aggregation.aggregate(cost, reference)
     from oaccdepth.evidence import kernels
 
-    height, width = cost.shape[:2]
-    total = torch.zeros(cost.shape, dtype=torch.uint16).numpy()
-    costs, found = cost.contiguous().numpy(), torch.empty(cost.shape, dtype=torch.uint8)
+    height, width, levels = cost.shape
+    wide = np.full((height, width, -(-levels // kernels.LANES) * kernels.LANES), 255, np.uint8)
+    wide[..., :levels] = cost.numpy()
+    total, found = np.zeros(wide.shape, np.uint16), torch.empty(cost.shape, dtype=torch.uint8)
     for dy, dx in aggregation.LINES:
         penalty = aggregation.jumps(reference, dy, dx).numpy().astype("uint16")
         lines = height if dy == 0 else (width if dx == 0 else height + width - 1)
         step = kernels.U16(aggregation.STEP)
-        run_by_rows(kernels.aggregate, lines, costs, total, dy, dx, penalty, step)
+        run_by_rows(kernels.aggregate, lines, wide, levels, total, dy, dx, penalty, step)
     run_by_rows(kernels.excess, height, total, found.numpy())
     return found
 

@@ -23,6 +23,7 @@ ROUNDING = F(1e-3)  # px: a shift so near a whole number is one
 # So that even no vote, by too few views, exceeds all means; more than rounding leaves of none.
 RARE, NONE = F(1e9), F(1e-4)
 BEYOND = 30000  # cost of a level that does not exist
+LANES = 32  # levels that are worked on at a time
 
 
 @compiled
@@ -113,39 +114,45 @@ def vote(r, weight, k, z, gains, count, votes):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _walk(cost, total, y, x, dy, dx, n, jump, jy, jx, step, a, b):  # type: ignore[no-untyped-def]
-    """Add the costs of the best paths along one line, which come from its beginning."""
-    levels = cost.shape[2]
+def _walk(cost, total, y, x, dy, dx, n, jump, jy, jx, step, levels, a, b):  # type: ignore[no-untyped-def]
+    """Add the costs of the best paths along one line, which come from its beginning.
+
+    `a` and `b` hold the paths to one pixel and to the next: a place before the first level, and one
+    or more after the last that no path comes from.
+    """
+    a[:], b[:] = U16(BEYOND), U16(BEYOND)
+    a[1 : levels + 1] = U16(0)
+    least, far = U16(0), U16(0)
     for i in range(n):
         c, t = cost[y, x], total[y, x]
-        if i == 0:
-            for l in range(levels):  # noqa: E741
-                b[l + 1] = c[l]
-        else:
-            least = a[1]
-            for l in range(1, levels):  # noqa: E741
-                least = min(least, a[l + 1])
+        if i > 0:
             far = U16(least + jump[y + jy, x + jx])
-            for l in range(levels):  # noqa: E741
-                near = min(U16(a[l] + step), U16(a[l + 2] + step))
-                b[l + 1] = U16(U16(min(min(a[l + 1], far), near) - least) + c[l])
-        for l in range(levels):  # noqa: E741
-            t[l] = U16(t[l] + b[l + 1])
+        lowest = U16(BEYOND)
+        for l in range(cost.shape[2]):  # noqa: E741
+            near = min(U16(a[l] + step), U16(a[l + 2] + step))
+            path = U16(U16(min(min(a[l + 1], far), near) - least) + c[l])
+            b[l + 1] = path
+            lowest = min(lowest, path)
+            t[l] = U16(t[l] + path)
+        b[levels + 1] = U16(BEYOND)
+        least = lowest
         a, b = b, a
         y += dy
         x += dx
 
 
 @compiled
-def aggregate(start, stop, cost, total, dy, dx, jump, step):  # type: ignore[no-untyped-def]
+def aggregate(start, stop, cost, levels, total, dy, dx, jump, step):  # type: ignore[no-untyped-def]
     """Add both directions of one family of lines to the total (h, w, l) uint16.
 
-    `jump` (h, w) is the penalty between a pixel and the one before it, at (y - dy, x - dx).
+    Cost (h, w, l) uint8, 255 beyond the number of levels: there are so many that 32 of them are
+    worked on at a time. `jump` (h, w) is the penalty between a pixel and the one before it, at
+    (y - dy, x - dx).
     """
-    height, width, levels = cost.shape
+    height, width, room = cost.shape
+    a, b = np.empty(room + 2, U16), np.empty(room + 2, U16)
     for line in range(start, stop):
         s = np.int64(line)
-        a, b = np.full(levels + 2, U16(BEYOND), U16), np.full(levels + 2, U16(BEYOND), U16)
         if dy == 0:
             y, x, n = s, np.int64(0), width
         elif dx == 0:
@@ -156,15 +163,15 @@ def aggregate(start, stop, cost, total, dy, dx, jump, step):  # type: ignore[no-
         else:
             x, y = min(width - 1, s), max(np.int64(0), s - (width - 1))
             n = min(height - y, x + 1)
-        _walk(cost, total, y, x, dy, dx, n, jump, 0, 0, step, a, b)
+        _walk(cost, total, y, x, dy, dx, n, jump, 0, 0, step, levels, a, b)
         ey, ex = y + dy * (n - 1), x + dx * (n - 1)
-        _walk(cost, total, ey, ex, -dy, -dx, n, jump, dy, dx, step, a, b)
+        _walk(cost, total, ey, ex, -dy, -dx, n, jump, dy, dx, step, levels, a, b)
 
 
 @compiled
 def excess(start, stop, total, out):  # type: ignore[no-untyped-def]
     """By how much sums over eight directions (h, w, l) exceed the least: uint8."""
-    levels = total.shape[2]
+    levels = out.shape[2]
     for y in range(start, stop):
         for x in range(total.shape[1]):
             t, o = total[y, x], out[y, x]
