@@ -80,8 +80,7 @@ def process(
         progress("reading", 0.0)
     light_field, truth, remarks = _read_all(source, reading, writing, truth)
     light_field = _choose_reference(light_field, estimating, writing)
-    if reading.use_views == "all":
-        estimating = replace(estimating, all_vote=True)
+    estimating = estimating.with_votes_of(reading)
     if writing.view:
         estimating = replace(estimating, keep_masks=True, keep_passes=True, keep_evidence=True)
     pages = [results.VIEWER_FILE] if writing.view else []

@@ -64,7 +64,8 @@ class Loading:
         light_field = pipeline.read(self.path, self.reading)
         truth, remarks = pipeline.read_truth(self.path, self.reading)
         report = share(self.progress, pipeline.READING, 1 - pipeline.PAGE)
-        result = inference.estimate(light_field, self.options, progress=report)
+        options = self.options.with_votes_of(self.reading)
+        result = inference.estimate(light_field, options, progress=report)
         notes = (*light_field.notes, *result.made_with.notes, *remarks)
         return Shown(light_field, result, truth, notes)
 
