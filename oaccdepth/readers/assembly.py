@@ -13,7 +13,7 @@ from oaccdepth.errors import InvalidLightField
 from oaccdepth.files.limits import MOST_BYTES, MOST_VIEW_PIXELS
 from oaccdepth.lightfield import Array, BoolArray, FloatArray, LightField, as_grey
 from oaccdepth.options import Range, ReadOptions
-from oaccdepth.readers import orientation, values
+from oaccdepth.readers import orientation, turning, values
 from oaccdepth.readers.cutting import Cut, choose_cut
 from oaccdepth.readers.grid import Arrangement, Piece, Position, ViewGrid
 from oaccdepth.readers.own_camera import choose_camera, cropped_camera
@@ -283,12 +283,12 @@ class _Stack:
         return _any_grey(self.grid, u, v, self.conversion, self.cut)
 
     def _rearrange(self, arrangement: Arrangement) -> None:
-        self.views = orientation.rearrange(self.views, arrangement)
-        self.positions = orientation.rearrange(self.positions, arrangement)
+        self.views = turning.rearrange(self.views, arrangement)
+        self.positions = turning.rearrange(self.positions, arrangement)
         if self.valid is not None:
-            self.valid = np.asarray(orientation.rearrange(self.valid, arrangement), dtype=np.bool_)
+            self.valid = np.asarray(turning.rearrange(self.valid, arrangement), dtype=np.bool_)
         if self.places is not None:
-            self.places = orientation.rearrange_places(self.places, arrangement)
+            self.places = turning.rearrange_places(self.places, arrangement)
 
 
 def _overlap(part: slice, length: int, window: slice) -> tuple[slice, slice]:
