@@ -19,7 +19,7 @@ from oaccdepth.estimation.blocks import Wanted, plan_levels, run_blocks
 from oaccdepth.estimation.device import DTYPES, Clock, empty_cache, half_is_quick
 from oaccdepth.estimation.disparity_range import Coverage, choose_coverage
 from oaccdepth.estimation.exposure import normalise_exposure
-from oaccdepth.estimation.found import Found, FoundPass, fill_absent
+from oaccdepth.estimation.found import Found, FoundPass, fill_absent, fill_unknown
 from oaccdepth.estimation.merging import merge_sweeps
 from oaccdepth.estimation.sweeps import GreyViews, plan_shears, sweep_paper
 from oaccdepth.estimation.weights import LoadedWeights, load_network
@@ -117,15 +117,24 @@ def estimate(
     if coverage.source == "none":
         found, notes = nothing_found(task), [NO_INFORMATION]
     else:
-        task, found, notes = search(task, clock, progress or ignore)
-        fill_absent(found, light_field)
-        notes += remark_on_depth(_array(found.passes[-1].disparity), light_field.camera)
-        notes += [SAME_PICTURE] if are_the_same(light_field) else []
+        task, found, notes = find(task, clock, progress or ignore)
     notes += [remark] if remark else []
     clock.seconds["total"] = time.perf_counter() - started
     made_with = describe(task, clock, notes)
     log.info("Seconds: " + ", ".join(f"{n} {s:.1f}" for n, s in made_with.seconds.items()) + ".")
     return as_map(found, task, made_with)
+
+
+def find(task: Task, clock: Clock, report: ReportProgress) -> tuple[Task, Found, list[str]]:
+    """Search; fill in what is not known, and say what is remarkable."""
+    task, found, notes = search(task, clock, report)
+    light_field = task.light_field
+    fill_absent(found, light_field)
+    if not fill_unknown(found):
+        return task, nothing_found(task), [*notes, NO_INFORMATION]
+    notes += remark_on_depth(_array(found.passes[-1].disparity), light_field.camera)
+    notes += [SAME_PICTURE] if are_the_same(light_field) else []
+    return task, found, notes
 
 
 def search(task: Task, clock: Clock, report: ReportProgress) -> tuple[Task, Found, list[str]]:
