@@ -153,14 +153,20 @@ def _with_way_back(
 
 
 def read_again(
-    folder: Path, result: DisparityMap, options: ReadOptions = ReadOptions()
+    folder: Path,
+    result: DisparityMap,
+    options: ReadOptions = ReadOptions(),
+    given: Path | None = None,
 ) -> tuple[Path, ReadOptions] | None:
     """Where the views of a result are, and how they were read; None if they are not found.
 
     Looks where `run.json` says, then for the same name in the folder, next to it, one level up,
-    and in the current folder. Given options take precedence over `run.json`.
+    and in the current folder; nowhere if the path is given. Given options take precedence over
+    `run.json`.
     """
     about = result.made_with.input
+    if given is not None:
+        return given, _merged(options, about.get("reading"), folder / results.RUN_FILE)
     name = str(about.get("source") or "")
     above = folder.resolve().parent
     candidates = [folder / str(about["path"])] if about.get("path") else []

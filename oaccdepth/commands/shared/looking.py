@@ -98,9 +98,7 @@ def _load_result(folder: Path, light_field_path: Path | None, reading: ReadOptio
     from oaccdepth.writers import results
 
     result = results.read_result(folder)
-    found = read_again(folder, result, reading)
-    if light_field_path is not None:
-        found = light_field_path, found[1] if found else reading
+    found = read_again(folder, result, reading, light_field_path)
     if found is None:
         source = str(result.made_with.input.get("source") or "")
         name = f"the light field {source}".rstrip()
