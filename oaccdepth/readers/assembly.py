@@ -243,7 +243,11 @@ class _Stack:
             note = f"{finding.text[0].upper()}{finding.text[1:]}: {done}."
             notes.append(f"{note} {way_out}" if is_guess else note)
         if finding.is_sign_open and not is_guess:
-            open_sign = orientation.say_open_sign(self.window_shape, finding.arrangement.transpose)
+            open_sign = (
+                orientation.say_open_axes()
+                if finding.is_class_open
+                else orientation.say_open_sign(self.window_shape, finding.arrangement.transpose)
+            )
             logger.warning("warning: %s: %s", self.source, open_sign)
             notes.append(f"{open_sign[0].upper()}{open_sign[1:]}")
         return notes

@@ -51,6 +51,7 @@ class Finding:
     arrangement: Arrangement
     text: str = ""
     is_sign_open: bool = False  # near and far may be exchanged; we cannot tell
+    is_class_open: bool = False  # nor whether the axes are exchanged, or one of them is reversed
 
 
 def find_arrangement(
@@ -62,7 +63,8 @@ def find_arrangement(
     ("u" or "v") is the axis to reverse if one is wrong and occlusions do not show which.
     `is_sign_known`: this kind of file usually has our convention; only a clear vote overrules it.
     """
-    exchanged, opposed = _find_class(grey, grid)
+    found = _find_class(grey, grid)
+    exchanged, opposed = found or (False, False)
     wrong = _describe(exchanged, opposed)
     flip_u, flip_v = opposed and suspect == "u", opposed and suspect == "v"
     verdict = _vote(grey, grid, Arrangement(exchanged, flip_u, flip_v), alone=not opposed)
@@ -74,7 +76,7 @@ def find_arrangement(
             is_row = (grid[0] == 1) != exchanged
             flip_u, flip_v = not is_row, is_row
     is_open = verdict == "open" and (opposed or not is_sign_known)
-    return Finding(Arrangement(exchanged, flip_u, flip_v), wrong, is_open)
+    return Finding(Arrangement(exchanged, flip_u, flip_v), wrong, is_open, found is None)
 
 
 def _describe(exchanged: bool, opposed: bool) -> str:
@@ -117,6 +119,15 @@ def say_open_sign(grid: tuple[int, int], transposed: bool) -> str:
     return (
         "nothing in the views tells whether near and far are exchanged. If they come out "
         f"exchanged, pass {flips}; if not, {keeping}."
+    )
+
+
+def say_open_axes() -> str:
+    """Say that the camera axes may be in any of eight arrangements, and how to find out."""
+    return (
+        "nothing in the views tells which way the camera axes run, nor whether near and far are "
+        "exchanged. If the map is wrong, try --flip-u, --flip-v, both, and --transpose; if it is "
+        "right, pass --no-check-orientation."
     )
 
 
@@ -190,8 +201,8 @@ def _order_costs(
     return costs
 
 
-def _find_class(grey: GetGrey, grid: tuple[int, int]) -> tuple[bool, bool]:
-    """Whether the camera axes are exchanged, and whether they run in opposite directions."""
+def _find_class(grey: GetGrey, grid: tuple[int, int]) -> tuple[bool, bool] | None:
+    """Whether the camera axes are exchanged, and run in opposite directions; None if not clear."""
     if 1 in grid:
         return _find_line(grey, grid), False
     farthest = min(size - 1 - size // 2 for size in grid)
@@ -206,7 +217,7 @@ def _find_class(grey: GetGrey, grid: tuple[int, int]) -> tuple[bool, bool]:
         best = min(costs, key=lambda case: costs[case])
         if all(costs[best] < CLEARLY_BETTER * costs[case] for case in costs if case != best):
             return best
-    return False, False
+    return None
 
 
 def _find_line(grey: GetGrey, grid: tuple[int, int]) -> bool:

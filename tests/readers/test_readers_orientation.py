@@ -130,6 +130,11 @@ def test_right_axes_are_left_alone(tmp_path, layered, caplog):
     assert caplog.messages == []
 
 
+AXES_ARE_OPEN = (
+    "Nothing in the views tells which way the camera axes run, nor whether near and far are "
+    "exchanged. If the map is wrong, try --flip-u, --flip-v, both, and --transpose; if it is "
+    "right, pass --no-check-orientation."
+)
 SIGN_IS_OPEN = (
     "othing in the views tells whether near and far are exchanged. If they come out "
     "exchanged, pass --flip-u --flip-v; if not, --no-check-orientation."
@@ -267,5 +272,5 @@ def test_nothing_is_turned_without_reason(tmp_path, content):
     }[content]
     np.save(tmp_path / "a.npy", views)
     found = readers.read(tmp_path / "a.npy")
-    assert found.notes == (f"N{SIGN_IS_OPEN}",)
+    assert found.notes == (AXES_ARE_OPEN,)
     assert np.array_equal(found.views, views)
