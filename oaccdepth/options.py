@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 from oaccdepth.errors import InvalidOption, one_of
@@ -238,6 +238,10 @@ class EstimateOptions(Declared):
     keep_passes: bool = False  # disparity (and masks, if kept) of every pass
     keep_evidence: bool = False  # matching evidence over disparity, for the viewer
     all_vote: bool = False  # every view of a large grid, not just about every other one
+
+    def with_votes_of(self, reading: ReadOptions) -> EstimateOptions:
+        """Let every view vote if every view is asked for."""
+        return replace(self, all_vote=True) if reading.use_views == "all" else self
 
 
 @dataclass(frozen=True)

@@ -80,8 +80,7 @@ def process(
         progress("reading", 0.0)
     light_field, truth, remarks = _read_all(source, reading, writing, truth)
     light_field = _choose_reference(light_field, estimating, writing)
-    if reading.use_views == "all":
-        estimating = replace(estimating, all_vote=True)
+    estimating = estimating.with_votes_of(reading)
     if writing.view:
         estimating = replace(estimating, keep_masks=True, keep_passes=True, keep_evidence=True)
     pages = [results.VIEWER_FILE] if writing.view else []
@@ -154,14 +153,20 @@ def _with_way_back(
 
 
 def read_again(
-    folder: Path, result: DisparityMap, options: ReadOptions = ReadOptions()
+    folder: Path,
+    result: DisparityMap,
+    options: ReadOptions = ReadOptions(),
+    given: Path | None = None,
 ) -> tuple[Path, ReadOptions] | None:
     """Where the views of a result are, and how they were read; None if they are not found.
 
     Looks where `run.json` says, then for the same name in the folder, next to it, one level up,
-    and in the current folder. Given options take precedence over `run.json`.
+    and in the current folder; nowhere if the path is given. Given options take precedence over
+    `run.json`.
     """
     about = result.made_with.input
+    if given is not None:
+        return given, _merged(options, about.get("reading"), folder / results.RUN_FILE)
     name = str(about.get("source") or "")
     above = folder.resolve().parent
     candidates = [folder / str(about["path"])] if about.get("path") else []

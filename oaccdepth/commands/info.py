@@ -48,7 +48,7 @@ def info(
     with shared.progress_bar(quiet or as_json) as progress:
         progress("measuring", 0.0)
         facts = _describe(light_field)
-        facts |= _plan(light_field, estimating, network)
+        facts |= _plan(light_field, estimating.with_votes_of(reading), network)
     if as_json:
         shared.print_json(facts)
     else:

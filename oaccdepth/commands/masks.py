@@ -59,7 +59,8 @@ def masks(
     shared.configure_logging(quiet, verbose)
     if disparity is not None and all_passes:
         raise InvalidOption("--all-passes and --disparity: choose one of them.")
-    options = replace(estimating, keep_masks=True, keep_passes=all_passes)
+    options = estimating.with_votes_of(reading)
+    options = replace(options, keep_masks=True, keep_passes=all_passes)
     light_field = read(path, reading)
     with shared.progress_bar(quiet) as progress:
         prepare_masks(output, light_field.grid, overwrite=overwrite)

@@ -10,6 +10,11 @@ from torch.nn import functional as F
 
 from oaccdepth.lightfield import LightField
 
+# Confidence where nothing is known (black, plain, lost in noise): of a pixel, and the mean of a
+# window. What is beside such a window is continued into it only if it is sure.
+UNKNOWN, UNKNOWN_AROUND, SURE_BESIDE = 0.02, 0.1, 0.8
+AROUND = 9  # px
+
 
 @dataclass
 class FoundPass:
@@ -40,6 +45,28 @@ def fill_absent(found: Found, light_field: LightField) -> None:
         one.disparity = fill_smoothly(one.disparity, is_there)
     if found.confidence is not None:
         found.confidence = found.confidence * is_there
+
+
+def fill_unknown(found: Found) -> bool:
+    """Where the last pass knows nothing: what is around. False if it knows nothing at all."""
+    assert found.confidence is not None
+    is_known, is_continued = find_known(found.confidence)
+    last = found.passes[-1]
+    filled = fill_smoothly(last.disparity, is_continued if is_continued.any() else is_known)
+    last.disparity = torch.where(is_known, last.disparity, filled)
+    return bool(is_known.any())
+
+
+def find_known(confidence: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the views say something (h, w), and which of that is continued where they do not."""
+    half = AROUND // 2
+    sure = confidence[None, None]
+    mean = F.avg_pool2d(sure, AROUND, 1, half, count_include_pad=False)
+    lost = (mean < UNKNOWN_AROUND).to(sure)
+    beside = F.max_pool2d(lost, 2 * AROUND + 1, 1, AROUND) > 0
+    known = (sure >= UNKNOWN) & (lost == 0)
+    continued = known & ~(beside & (sure < SURE_BESIDE))
+    return known[0, 0], continued[0, 0]
 
 
 def fill_smoothly(values: Tensor, is_known: Tensor) -> Tensor:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -18,16 +19,16 @@ from oaccdepth.estimation.blocks import Wanted, plan_levels, run_blocks
 from oaccdepth.estimation.device import DTYPES, Clock, empty_cache, half_is_quick
 from oaccdepth.estimation.disparity_range import Coverage, choose_coverage
 from oaccdepth.estimation.exposure import normalise_exposure
-from oaccdepth.estimation.found import Found, FoundPass, fill_absent
+from oaccdepth.estimation.found import Found, FoundPass, fill_absent, fill_unknown
 from oaccdepth.estimation.merging import merge_sweeps
 from oaccdepth.estimation.sweeps import GreyViews, plan_shears, sweep_paper
 from oaccdepth.estimation.weights import LoadedWeights, load_network
-from oaccdepth.estimation.widening import MOST_TIMES, say_widened, widen
+from oaccdepth.estimation.widening import MOST_TIMES, can_be_widened, say_widened, widen
 from oaccdepth.lightfield import Camera, FloatArray, LightField
 from oaccdepth.networks.fast import FastNet
 from oaccdepth.networks.paper import OACCNet, occlusion_mask
 from oaccdepth.options import EstimateOptions
-from oaccdepth.progress import ReportProgress, ignore, share
+from oaccdepth.progress import AGAIN, FIRST_SHARE, NEXT_SHARE, ReportProgress, ignore, share
 from oaccdepth.version import __version__
 
 log = logging.getLogger(__name__)
@@ -116,10 +117,7 @@ def estimate(
     if coverage.source == "none":
         found, notes = nothing_found(task), [NO_INFORMATION]
     else:
-        task, found, notes = search(task, clock, progress or ignore)
-        fill_absent(found, light_field)
-        notes += remark_on_depth(_array(found.passes[-1].disparity), light_field.camera)
-        notes += [SAME_PICTURE] if are_the_same(light_field) else []
+        task, found, notes = find(task, clock, progress or ignore)
     notes += [remark] if remark else []
     clock.seconds["total"] = time.perf_counter() - started
     made_with = describe(task, clock, notes)
@@ -127,16 +125,29 @@ def estimate(
     return as_map(found, task, made_with)
 
 
+def find(task: Task, clock: Clock, report: ReportProgress) -> tuple[Task, Found, list[str]]:
+    """Search; fill in what is not known, and say what is remarkable."""
+    task, found, notes = search(task, clock, report)
+    light_field = task.light_field
+    fill_absent(found, light_field)
+    if not fill_unknown(found):
+        return task, nothing_found(task), [*notes, NO_INFORMATION]
+    notes += remark_on_depth(_array(found.passes[-1].disparity), light_field.camera)
+    notes += [SAME_PICTURE] if are_the_same(light_field) else []
+    return task, found, notes
+
+
 def search(task: Task, clock: Clock, report: ReportProgress) -> tuple[Task, Found, list[str]]:
     """Run, and again with a wider range if the map reaches beyond the one that was found."""
     first = task.coverage
-    for _ in range(MOST_TIMES + 1):
+    for part in parts_of_progress(task, report):
         coverage = task.coverage
-        found, notes = attempt(task, clock, report)
+        found, notes = attempt(task, clock, part)
         wider = widen_for(task, found)
         if wider is None:
             break
         task = replace(task, coverage=wider)
+        log.info("The map reaches the end of that. " + _intention(task))
     task = replace(task, coverage=coverage)  # the last one that was searched
     if coverage is not first:
         ends = first.disparity_range, coverage.disparity_range
@@ -144,14 +155,37 @@ def search(task: Task, clock: Clock, report: ReportProgress) -> tuple[Task, Foun
     return task, found, notes
 
 
+def parts_of_progress(task: Task, report: ReportProgress) -> Iterator[ReportProgress]:
+    """A callback for each attempt: the first leaves something for those that may follow."""
+    if not may_widen(task):
+        yield report
+        return
+    start, end = 0.0, FIRST_SHARE
+    yield share(report, start, end)
+    for number in range(MOST_TIMES):
+        start, end = end, end + NEXT_SHARE * (1 - end)
+        stage = f"{AGAIN}, try {number + 2}"
+        report(stage, start)
+        yield share(partial(_as_stage, report, stage), start, end)
+
+
+def _as_stage(report: ReportProgress, stage: str, _: str, fraction: float) -> None:
+    report(stage, fraction)
+
+
 def attempt(task: Task, clock: Clock, report: ReportProgress) -> tuple[Found, list[str]]:
     """Run once, with as much memory as there is."""
     return with_less_memory(lambda tile: run(task, tile, clock, report), task)
 
 
+def may_widen(task: Task) -> bool:
+    """Whether the range may turn out to be too narrow, and the network can tell."""
+    return isinstance(task.loaded.network, FastNet) and can_be_widened(task.coverage)
+
+
 def widen_for(task: Task, found: Found) -> Coverage | None:
     """A wider range, if the compact network's map reaches beyond its own."""
-    if not isinstance(task.loaded.network, FastNet):
+    if not may_widen(task):
         return None
     assert found.confidence is not None
     return widen(task.coverage, task.levels, found.passes[-1].disparity, found.confidence)

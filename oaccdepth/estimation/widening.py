@@ -19,14 +19,19 @@ NEAR = 0.25  # px from the end of the search: a level
 ENOUGH = 0.01  # share of the picture that must be there
 
 
+def can_be_widened(coverage: Coverage) -> bool:
+    """Whether the range was found in the pictures; one that was given is not to be changed."""
+    return coverage.source == "estimated"
+
+
 def widen(
     coverage: Coverage, levels: Tensor, disparity: Tensor, confidence: Tensor
 ) -> Coverage | None:
     """The range to search instead; None if the map (h, w) [px] is far from the ends of its levels.
 
-    And if the range was given: then it is not to be changed.
+    And if the range was given.
     """
-    if coverage.source != "estimated":
+    if not can_be_widened(coverage):
         return None
     low, high = coverage.disparity_range
     sure = confidence > SURE

@@ -24,6 +24,7 @@ from oaccdepth.readers.axes import array_grid, choose_axes, loaded_once
 from oaccdepth.readers.containers import (
     OUR_AXES,
     Dataset,
+    bad_mask,
     check_storage,
     choose_dataset,
     parse_extras,
@@ -141,8 +142,8 @@ def _open_archive(path: Path, options: ReadOptions) -> ViewGrid:
     grid = array_grid(opened, dataset.shape, axes, options, str(path), reason)
     if "valid" in found:
         valid = _load_member(path, found["valid"])
-        _check_validity(valid, grid)
-        grid = with_validity(grid, lambda u, v: valid[u, v])
+        _check_validity(path, valid, grid)
+        grid = with_validity(path, grid, lambda u, v: valid[u, v])
     if not is_ours:
         return grid
     camera, disparity_range = parse_extras(
@@ -162,11 +163,9 @@ def _open_archive(path: Path, options: ReadOptions) -> ViewGrid:
     )
 
 
-def _check_validity(valid: Array, grid: ViewGrid) -> None:
+def _check_validity(path: Path, valid: Array, grid: ViewGrid) -> None:
     if valid.ndim not in (2, 4) or valid.shape[:2] != grid.shape:
-        raise InvalidLightField(
-            f"the mask has shape {valid.shape}, the grid {grid.shape}. Export them again."
-        )
+        raise bad_mask(path, valid.shape, grid.shape)
 
 
 def read_members(path: Path, names: Sequence[str]) -> list[Array]:

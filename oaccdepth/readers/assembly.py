@@ -13,7 +13,7 @@ from oaccdepth.errors import InvalidLightField
 from oaccdepth.files.limits import MOST_BYTES, MOST_VIEW_PIXELS
 from oaccdepth.lightfield import Array, BoolArray, FloatArray, LightField, as_grey
 from oaccdepth.options import Range, ReadOptions
-from oaccdepth.readers import orientation, values
+from oaccdepth.readers import orientation, turning, values
 from oaccdepth.readers.cutting import Cut, choose_cut
 from oaccdepth.readers.grid import Arrangement, Piece, Position, ViewGrid
 from oaccdepth.readers.own_camera import choose_camera, cropped_camera
@@ -243,7 +243,11 @@ class _Stack:
             note = f"{finding.text[0].upper()}{finding.text[1:]}: {done}."
             notes.append(f"{note} {way_out}" if is_guess else note)
         if finding.is_sign_open and not is_guess:
-            open_sign = orientation.say_open_sign(self.window_shape, finding.arrangement.transpose)
+            open_sign = (
+                orientation.say_open_axes()
+                if finding.is_class_open
+                else orientation.say_open_sign(self.window_shape, finding.arrangement.transpose)
+            )
             logger.warning("warning: %s: %s", self.source, open_sign)
             notes.append(f"{open_sign[0].upper()}{open_sign[1:]}")
         return notes
@@ -283,12 +287,12 @@ class _Stack:
         return _any_grey(self.grid, u, v, self.conversion, self.cut)
 
     def _rearrange(self, arrangement: Arrangement) -> None:
-        self.views = orientation.rearrange(self.views, arrangement)
-        self.positions = orientation.rearrange(self.positions, arrangement)
+        self.views = turning.rearrange(self.views, arrangement)
+        self.positions = turning.rearrange(self.positions, arrangement)
         if self.valid is not None:
-            self.valid = np.asarray(orientation.rearrange(self.valid, arrangement), dtype=np.bool_)
+            self.valid = np.asarray(turning.rearrange(self.valid, arrangement), dtype=np.bool_)
         if self.places is not None:
-            self.places = orientation.rearrange_places(self.places, arrangement)
+            self.places = turning.rearrange_places(self.places, arrangement)
 
 
 def _overlap(part: slice, length: int, window: slice) -> tuple[slice, slice]:

@@ -79,24 +79,38 @@ def parse_extras(
         ) from error
 
 
-def with_validity(grid: ViewGrid, valid_of: Callable[[int, int], Any]) -> ViewGrid:
+def bad_mask(path: Path, stored: tuple[int, ...], grid: tuple[int, ...]) -> InvalidLightField:
+    """Say that a mask of this shape does not belong to the views."""
+    shape = " x ".join(map(str, stored)) or "a single value"
+    return InvalidLightField(
+        f"{path}: its mask is {shape}, expected one value per view ({grid[0]} x {grid[1]}) "
+        f"or per pixel of every view ({grid[0]} x {grid[1]} x height x width). Correct its mask, "
+        "or export it without one."
+    )
+
+
+def with_validity(path: Path, grid: ViewGrid, valid_of: Callable[[int, int], Any]) -> ViewGrid:
     """Add a stored validity mask to each view as its alpha channel."""
 
     def load(u: int, v: int) -> Array | None:
         view = grid.load(u, v)
-        return None if view is None else _add_alpha(view, np.asarray(valid_of(u, v)))
+        if view is None:
+            return None
+        valid = np.asarray(valid_of(u, v))
+        with_alpha = _add_alpha(view, valid)
+        if with_alpha is None:
+            raise bad_mask(path, (*grid.shape, *valid.shape), grid.shape)
+        return with_alpha
 
     return replace(grid, load=load, pieces=None, sample=None, has_validity=True)
 
 
-def _add_alpha(view: Array, valid: Array) -> Array:
-    """Append a mask, one value or (h, w), to a view (h, w, c) as alpha, 1 or 0."""
+def _add_alpha(view: Array, valid: Array) -> Array | None:
+    """Append a mask, one value or (h, w), to a view (h, w, c) as alpha, 1 or 0; None if unfit."""
     alpha = np.empty((*view.shape[:2], 1), dtype=view.dtype)
     try:
         seen = np.greater(valid, 0)  # not cast: a number may be too large for the type of the views
         alpha[...] = seen[..., None] if valid.ndim else seen
-    except (ValueError, TypeError) as error:
-        raise InvalidLightField(
-            f"the mask has shape {valid.shape}, the views {view.shape[:2]}. Export them again."
-        ) from error
+    except (ValueError, TypeError):
+        return None
     return np.concatenate([view, alpha], axis=2)

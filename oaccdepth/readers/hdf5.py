@@ -116,7 +116,7 @@ def _our_grid(
     )
     if "valid" in datasets:
         check_storage(path, datasets["valid"])
-        grid = with_validity(grid, _validity_reader(path))
+        grid = with_validity(path, grid, _validity_reader(path))
     return replace(
         grid,
         orientation="certain",

@@ -17,6 +17,7 @@ from oaccdepth.readers.grid import FEWEST_VIEWS
 from oaccdepth.readers.listing import list_files, list_folders
 from oaccdepth.readers.names import FEWEST_FILES, NOT_A_VIEW, few_views, view_names
 from oaccdepth.readers.search import ARRAY_EXTENSIONS
+from oaccdepth.readers.window import too_few
 
 RESULT_FILE = "run.json"  # marks a folder that holds our results, not views
 MOST_PICTURES = 50  # single pictures to check; each must be decoded
@@ -159,6 +160,8 @@ def _why_not(path: Path, readers: Sequence[ModuleType]) -> str:
         return "format not recognised. `oaccdepth formats` lists what can be read."
     except OaccDepthError as error:
         return _without_path(error, path)
+    if grid.shape[0] * grid.shape[1] < FEWEST_VIEWS:
+        return too_few(str(path), grid.shape).removeprefix(f"{path}: ")
     if grid.absent:
         return (
             f"{grid.shape[0]} x {grid.shape[1]} numbered pictures, {len(grid.absent)} missing. "

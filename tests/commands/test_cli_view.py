@@ -55,6 +55,19 @@ def test_result_with_a_named_light_field(run, scene_folder, result_folder, tmp_p
     assert len(meta_of(page)["views"]["places"]) == 81
 
 
+def test_a_named_light_field_is_read_as_before(run, scene_folder, weights_file, tmp_path):
+    """Before, the options in `run.json` were forgotten if the views had been moved."""
+    views, out, page = tmp_path / "views", tmp_path / "out", tmp_path / "page.html"
+    shutil.copytree(scene_folder, views)
+    arguments = ["--scale", "0.5", "--use-views", "3x3", "--weights", weights_file, "-q"]
+    assert run("estimate", views, "-o", out, *arguments).exit_code == 0
+    moved = views.rename(tmp_path / "moved")
+    done = run("view", out, "--input", moved, "-o", page)
+    assert (done.exit_code, done.stdout) == (0, f"{page}\n")
+    assert meta_of(page)["views"]["size"] == [32, 24]
+    assert len(meta_of(page)["views"]["places"]) == 9
+
+
 def test_result_alone(run, result_folder):
     done = run("view", result_folder)
     assert done.exit_code == 0

@@ -104,6 +104,40 @@ def test_the_bar_is_not_full_before_the_end(clock):
     assert pace.fraction == 1.0
 
 
+def test_the_bar_moves_evenly_when_an_estimate_is_repeated(console, clock):
+    """Before, it ran to 99 % in the first second and stood still for the rest."""
+    bar = Bar(console, clock)
+    bar.report("estimating", 0.0)
+    for done in (0.3, 0.6, 0.9):  # each part takes four seconds
+        for _ in range(4):
+            clock.now += 1
+            _ = bar.pace.fraction
+        bar.report("estimating", done)
+    for number, start, end in ((2, 0.9, 0.9667), (3, 0.9667, 0.9889)):
+        stage, seen = f"searching wider, try {number}", []
+        bar.report(stage, start)
+        for part in (0.02, 0.35, 0.65, 1.0):
+            for _ in range(1 if part == 0.02 else 4):
+                clock.now += 1
+                seen.append(bar.pace.fraction)
+            bar.report(stage, start + part * (end - start))
+        steps = np.diff(seen) / (end - start)
+        assert steps.min() > 0.015 and steps.max() < 0.2, number
+    clock.now += 1
+    assert bar.pace.seconds_left is not None
+
+
+def test_the_time_left_when_an_estimate_is_repeated(console, clock):
+    bar = Bar(console, clock)
+    bar.report("estimating", 0.0)
+    clock.now += 20
+    bar.report("estimating", 0.9)
+    clock.now += 1
+    assert bar.pace.fraction > 0.9
+    bar.report("searching wider, try 2", 0.9)
+    assert 15 <= bar.pace.seconds_left <= 30
+
+
 def test_the_time_left(clock):
     pace = Pace(clock)
     pace.report(0.0)

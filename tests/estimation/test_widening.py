@@ -47,10 +47,11 @@ def test_a_range_that_was_given_is_kept(source):
 def missing(scene, untrained, monkeypatch):
     """Estimate with a range that holds next to nothing of the scene; -1.4 to 1.5 px is true."""
 
-    def run(low, high):
-        narrow = Coverage((low, high), "estimated")
+    def run(low, high, source="estimated", progress=None):
+        narrow = Coverage((low, high), source)
         monkeypatch.setattr(inference, "choose_coverage", lambda light_field, wanted: narrow)
-        return estimate(scene.light_field, EstimateOptions(), network=untrained)
+        options = EstimateOptions()
+        return estimate(scene.light_field, options, network=untrained, progress=progress)
 
     return run
 
@@ -81,3 +82,21 @@ def test_a_range_that_stays_too_narrow_is_said_to_be(missing, monkeypatch):
 def test_a_range_that_holds_the_scene_is_searched_once(scene, missing):
     result = missing(-1.6, 1.7)
     assert result.made_with.disparity_range == (-1.6, 1.7) and result.made_with.notes == ()
+
+
+def test_repetitions_are_told_and_never_go_back(missing):
+    """Before, the bar went from 1 back to 0 and said nothing else."""
+    told = []
+    missing(-1.6, 0.2, progress=lambda stage, fraction: told.append((stage, fraction)))
+    stages = dict.fromkeys(stage for stage, _ in told)
+    assert list(stages) == ["estimating", "searching wider, try 2", "searching wider, try 3"]
+    done = [fraction for _, fraction in told]
+    assert done == sorted(done)
+    ends = [max(done for stage, done in told if stage == one) for one in stages]
+    assert ends == pytest.approx([0.9, 0.9 + 0.2 / 3, 1 - 0.1 / 9])
+
+
+def test_a_range_that_was_given_takes_the_whole_bar(missing):
+    told = []
+    missing(-1.6, 0.2, "file", progress=lambda stage, fraction: told.append((stage, fraction)))
+    assert told[-1] == ("estimating", 1.0)

@@ -137,3 +137,16 @@ def test_thousands_of_files(tmp_path):
     found = readers.find(tmp_path)
     assert time.process_time() - start < 2
     assert len(found) == 30
+
+
+def test_an_array_of_two_views_is_listed_with_the_reason(tmp_path):
+    """Before, it was taken for numbered pictures."""
+    path = tmp_path / "two.npy"
+    np.save(path, np.zeros((1, 2, 32, 32, 3), np.uint8))
+    assert readers.find_unread(tmp_path, []) == [
+        (
+            path,
+            "has 1 x 2 views, at least 3 are needed. "
+            "If the views lie in another grid, pass --views UxV.",
+        )
+    ]

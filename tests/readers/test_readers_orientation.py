@@ -9,6 +9,8 @@ import pytest
 
 from oaccdepth import readers
 from oaccdepth.options import ReadOptions
+from oaccdepth.rendering.rig import camera_places
+from oaccdepth.rendering.scenes import random_scene, render
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +130,11 @@ def test_right_axes_are_left_alone(tmp_path, layered, caplog):
     assert caplog.messages == []
 
 
+AXES_ARE_OPEN = (
+    "Nothing in the views tells which way the camera axes run, nor whether near and far are "
+    "exchanged. If the map is wrong, try --flip-u, --flip-v, both, and --transpose; if it is "
+    "right, pass --no-check-orientation."
+)
 SIGN_IS_OPEN = (
     "othing in the views tells whether near and far are exchanged. If they come out "
     "exchanged, pass --flip-u --flip-v; if not, --no-check-orientation."
@@ -165,6 +172,23 @@ def test_a_guess_which_axis_runs_backwards_is_said_to_be_one(tmp_path, rendered,
         f"views tells which of the two it is. {_way_out('--flip-v')}",
     )
     assert caplog.messages == [f"warning: {tmp_path / 'a'}: o{found.notes[0][1:]}"]
+
+
+@pytest.fixture(scope="module")
+def misleading():
+    """Views (3, 3, 96, 96, 3) in which shadows on a table look like occlusions to two of them."""
+    scene, finish = random_scene(121, size=(96, 96), disparity_range=(0.6, 7.2))
+    return render(scene, finish, camera_places((3, 3)), samples=2).light_field.views
+
+
+@pytest.mark.parametrize("wrong", [(False, True), (True, False), (True, True), (False, False)])
+def test_a_few_misled_views_decide_nothing(tmp_path, misleading, wrong):
+    """Before, near and far came out exchanged in the first three, without a word."""
+    flip_u, flip_v = wrong
+    views = misleading[:: -1 if flip_u else 1, :: -1 if flip_v else 1]
+    np.save(tmp_path / "a.npy", np.ascontiguousarray(views))
+    (note,) = readers.read(tmp_path / "a.npy").notes
+    assert "othing in the views tells" in note and "pass " in note
 
 
 def test_fine_pictures_vote_where_coarse_ones_do_not_decide(tmp_path):
@@ -248,5 +272,5 @@ def test_nothing_is_turned_without_reason(tmp_path, content):
     }[content]
     np.save(tmp_path / "a.npy", views)
     found = readers.read(tmp_path / "a.npy")
-    assert found.notes == (f"N{SIGN_IS_OPEN}",)
+    assert found.notes == (AXES_ARE_OPEN,)
     assert np.array_equal(found.views, views)

@@ -95,6 +95,20 @@ def test_dark_16_bit_values_are_stretched(tmp_path, rendered):
     assert found.notes == (f"Values up to {largest} of 65535 are very dark: multiplied by 1024.",)
 
 
+@pytest.mark.parametrize("shape", [(60, 76), (5, 5, 30, 76), (5, 5, 60)])
+def test_a_mask_of_another_shape_is_refused_with_the_name(tmp_path, rendered, shape):
+    """Before, the message did not say which file, nor what it should be."""
+    path = tmp_path / "a.npz"
+    np.savez(path, views=rendered[0], valid=np.ones(shape, bool))
+    with pytest.raises(InvalidLightField) as raised:
+        readers.read(path)
+    assert str(raised.value) == (
+        f"{path}: its mask is {' x '.join(map(str, shape))}, expected one value per view (5 x 5) "
+        "or per pixel of every view (5 x 5 x height x width). Correct its mask, or export it "
+        "without one."
+    )
+
+
 def test_a_mask_that_is_false_everywhere_is_refused(tmp_path, rendered):
     for name, mask in (("a", np.zeros((5, 5), bool)), ("b", np.zeros((5, 5, 60, 76), bool))):
         np.savez(tmp_path / f"{name}.npz", views=rendered[0], valid=mask)

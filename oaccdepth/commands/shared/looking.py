@@ -64,7 +64,8 @@ class Loading:
         light_field = pipeline.read(self.path, self.reading)
         truth, remarks = pipeline.read_truth(self.path, self.reading)
         report = share(self.progress, pipeline.READING, 1 - pipeline.PAGE)
-        result = inference.estimate(light_field, self.options, progress=report)
+        options = self.options.with_votes_of(self.reading)
+        result = inference.estimate(light_field, options, progress=report)
         notes = (*light_field.notes, *result.made_with.notes, *remarks)
         return Shown(light_field, result, truth, notes)
 
@@ -97,9 +98,7 @@ def _load_result(folder: Path, light_field_path: Path | None, reading: ReadOptio
     from oaccdepth.writers import results
 
     result = results.read_result(folder)
-    found = read_again(folder, result, reading)
-    if light_field_path is not None:
-        found = light_field_path, found[1] if found else reading
+    found = read_again(folder, result, reading, light_field_path)
     if found is None:
         source = str(result.made_with.input.get("source") or "")
         name = f"the light field {source}".rstrip()

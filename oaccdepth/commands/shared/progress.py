@@ -10,6 +10,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
 from oaccdepth.printable import printable
+from oaccdepth.progress import AGAIN, NEXT_SHARE
 
 LEAST_STEP = 0.2  # least distance that the bar may run ahead of the last report
 EXPECTED_SECONDS = 20.0  # assumed duration of a task, if no better estimate is known
@@ -35,6 +36,14 @@ class Pace:
         self._first: float | None = None  # not 0 if an earlier session did part of the work
         self._reported = self._shown = 0.0
         self._step = LEAST_STEP
+        self._is_again = False
+
+    def begin_again(self) -> None:
+        """All so far has to be done again, in a part of what is left of the bar."""
+        now, left = self._clock(), 1 - self._reported
+        took = max(now - self._start, 1e-3)
+        self.expected = max(1 / self._speed, took / max(NEXT_SHARE * left, 1e-3))
+        self._first, self._start, self._at, self._is_again = self._reported, now, now, True
 
     def report(self, fraction: float) -> None:
         """Remember a report."""
@@ -53,9 +62,7 @@ class Pace:
         if self._first is None:
             ahead = START * since / (since + EXPECTED_SECONDS)
         else:
-            taken, done = self._at - self._start, self._reported - self._first
-            speed = done / taken if taken else 1 / self.expected
-            ahead = min(speed * since, 0.95 * self._step)
+            ahead = min(self._speed * since, 0.95 * self._step)
         most = max(ALMOST, self._reported)
         missing = max(0.0, min(most, self._reported + ahead) - self._shown)
         self._shown += missing * min(1.0, (now - self._drawn) / EASING)
@@ -63,11 +70,18 @@ class Pace:
         return self._shown
 
     @property
+    def _speed(self) -> float:
+        """Share per second: what is expected, until enough has been done to tell."""
+        taken, done = self._at - self._start, self._reported - (self._first or 0.0)
+        is_known = taken > 0 and (done >= CERTAIN or not self._is_again)
+        return done / taken if is_known else 1 / self.expected
+
+    @property
     def seconds_left(self) -> float | None:
         """Seconds until the end; None until the first report of progress."""
         first = self._first or 0.0
         if self._reported - first < CERTAIN:
-            return None
+            return self.expected * (1 - self._shown) if self._is_again else None
         return (self._clock() - self._start) / (self.fraction - first) * (1 - self._shown)
 
 
@@ -96,6 +110,7 @@ class Bar(Progress):
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self.pace = Pace(clock)
         self.lines: dict[str, str] = {}  # lines below the bar, by topic
+        self._stage = ""
         columns = (
             TextColumn("{task.description:<12}", markup=False),
             BarColumn(bar_width=None),
@@ -108,6 +123,9 @@ class Bar(Progress):
     def report(self, stage: str, fraction: float) -> None:
         """Say what is going on, and how much of the whole is done."""
         self.pace.report(fraction)
+        if stage.startswith(AGAIN) and stage != self._stage:
+            self.pace.begin_again()
+        self._stage = stage
         self.update(self._task, description=stage)
 
     def get_renderables(self) -> Iterable[RenderableType]:
