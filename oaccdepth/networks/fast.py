@@ -65,7 +65,7 @@ class FastConfig:
     refine_channels: tuple[int, int, int] = (48, 64, 96)  # full, half, quarter resolution
     level_step: float = 0.25  # px between levels of the first pass
     refine_steps: tuple[float, ...] = (0.1, 0.06)  # px between candidates of later passes
-    refine_views: int = 28  # number of views that later passes use
+    refine_views: int = 20  # number of views that later passes use; 28 were no better
     squarings: int = 3  # of the mask, Eq. 8: q = 2 ** squarings; -1: no masks
     iterations: int = 2
     # logistic regression from the signs of a good answer to a probability: weights of certainty
