@@ -212,10 +212,13 @@ def sweep(  # type: ignore[no-untyped-def]
         np.empty(ROWS * PIECE, F),
     )
     gains = np.ones(4, F)
-    gains[:3] /= limits
+    for gain in range(3):
+        gains[gain] /= F(limits[gain])
     for y in range(start, stop):
         _fill(pictures, shifts, y + margin, ready, rows)
-        own[:, :width] = reference[:, y]
+        for colour in range(3):
+            for x in range(width):
+                own[colour, x] = reference[colour, y, x]
         for begin in range(0, width, PIECE):
             n, is_shared = min(PIECE, width - begin), False
             for level in range(costs.shape[3]):
