@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Iterable
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -43,6 +45,8 @@ def inlined(function: Loop) -> Loop:
 def _compile(function: Loop, options: dict[str, Any]) -> Loop:
     import numba
 
+    if function.__name__.startswith("_"):  # only other loops call it
+        options = options | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     try:
         result: Loop = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no writable folder for the cache: compile in every process
@@ -83,6 +87,40 @@ def tell_that_it_compiles(is_kept: bool) -> None:
     """Log, once per process, why the first loop takes so long."""
     why = "first use" if is_kept else "no folder for compiled code can be written"
     logger.warning("%s: compiling (about 10 s) ...", why)
+
+
+@contextmanager
+def compiling_meanwhile(module: str, loop: Loop) -> Iterator[None]:
+    """If `loop` was never compiled: let another process compile what `module` uses meanwhile.
+
+    Numba compiles one loop at a time, and whoever comes later finds what others have compiled.
+    The process ends with the block at the latest.
+    """
+    child = _start(f"from {module} import use_all; use_all()") if _is_first_use(loop) else None
+    try:
+        yield
+    finally:
+        if child is not None:
+            child.kill()
+            child.wait()
+
+
+def _is_first_use(loop: Loop) -> bool:
+    """Whether a loop must be compiled, there is a core to spare, and the result can be kept."""
+    kept: Any = loop._cache  # type: ignore[attr-defined]
+    if kept.cache_path is None or _cores() == 1 or not sys.executable:
+        return False
+    return not Path(kept._cache_file._index_path).exists()
+
+
+def _start(code: str) -> subprocess.Popen[bytes] | None:
+    """Run code in a process that finds modules where this one does, and neither asks nor prints."""
+    command = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"]
+    nowhere = subprocess.DEVNULL
+    try:
+        return subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere)
+    except OSError:  # then everything is compiled here
+        return None
 
 
 def run_in_threads(loop: Loop, calls: Iterable[tuple[Any, ...]]) -> None:

@@ -81,3 +81,27 @@ def test_nowhere_to_keep_what_was_compiled():
     )
     line = "no folder for compiled code can be written: compiling (about 10 s) ...\n"
     assert (done.stdout, done.stderr) == ("42\n", line)
+
+
+def test_another_process_compiles_meanwhile(tmp_path):
+    """It keeps what it compiled, and does not run if there is nothing left to compile."""
+    (tmp_path / "later.py").write_text(
+        "import os\nimport time\nfrom pathlib import Path\nimport loops\n\n\n"
+        "def use_all():\n    loops.double(1)\n"
+        "    Path(__file__).with_suffix('.used').write_text(str(os.getpid()))\n"
+        "    time.sleep(600)\n"
+    )
+    before = (
+        "import os\nimport time\nfrom pathlib import Path\nimport loops\n"
+        "from oaccdepth import compiling\n"
+        "compiling._cores = lambda: 2\nused = Path(loops.__file__).parent / 'later.used'\n"
+        "first = not used.exists()\n"
+        "with compiling.compiling_meanwhile('later', loops.double):\n"
+        "    while first and not used.exists():\n        time.sleep(0.1)\n"
+        "child = Path('/proc') / used.read_text()\nprint(first, child.exists())\n"
+    )
+    first, again = run(tmp_path, before), run(tmp_path, before)
+    # only `quadruple` was left to compile; the other process is gone although it would sleep on
+    assert (first.stdout, first.stderr) == ("True False\n42\n", f"{TOLD}\n")
+    assert (again.stdout, again.stderr) == ("False False\n42\n", "")
+    assert len(list((tmp_path / "cache").rglob("loops.double-*.nbi"))) == 1

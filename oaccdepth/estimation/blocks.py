@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
@@ -20,6 +21,7 @@ import torch
 from torch import Tensor
 
 from oaccdepth import evidence
+from oaccdepth.compiling import compiling_meanwhile
 from oaccdepth.estimation.allocator import keeping_memory, return_memory
 from oaccdepth.estimation.device import Clock
 from oaccdepth.estimation.found import Found, FoundPass
@@ -85,11 +87,20 @@ def run_blocks(
     """Every pass over every block."""
     blocks = cut_blocks(light_field, len(wanted.levels))
     found = Found()
-    with keeping_memory():
+    with keeping_memory(), first_use(clock.device):
         for index, block in enumerate(blocks):
             part = share(report, index / len(blocks), (index + 1) / len(blocks))
             run_block(network, light_field, wanted, block, found, clock, part)
     return found
+
+
+def first_use(device: torch.device) -> AbstractContextManager[None]:
+    """On a CPU: if nothing is compiled yet, two processes compile."""
+    if device.type != "cpu":
+        return nullcontext()
+    from oaccdepth.evidence import sample_kernels
+
+    return compiling_meanwhile("oaccdepth.evidence.first_use", sample_kernels.look)
 
 
 def run_block(
