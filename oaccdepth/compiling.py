@@ -20,8 +20,12 @@ PARTS = 4  # parts of the work per core, if some rows take longer than others
 
 
 def compiled(function: Loop) -> Loop:
-    """Compile a loop with numba, without the GIL, so that threads run in parallel."""
-    return _compile(function, {"nogil": True, "fastmath": True})
+    """Compile a loop with numba, without the GIL, so that threads run in parallel.
+
+    Division by zero gives infinity, as in NumPy: loops that look out for it cannot work on many
+    pixels at once.
+    """
+    return _compile(function, {"nogil": True, "fastmath": True, "error_model": "numpy"})
 
 
 def inlined(function: Loop) -> Loop:
@@ -32,7 +36,8 @@ def inlined(function: Loop) -> Loop:
     from numba.core.options import DefaultOptions
 
     known = hasattr(DefaultOptions, "forceinline")  # numba 0.60 does not have it
-    return _compile(function, {"fastmath": True, **({"forceinline": True} if known else {})})
+    options = {"fastmath": True, "error_model": "numpy"}
+    return _compile(function, options | ({"forceinline": True} if known else {}))
 
 
 def _compile(function: Loop, options: dict[str, Any]) -> Loop:
@@ -107,9 +112,13 @@ def run_by_rows(loop: Loop, count: int, *arguments: Any, parts: int = PARTS) -> 
 
     The rows are split into `parts` parts per core: 1 if all rows take the same short time.
     """
+    run_in_threads(loop, [(*rows, *arguments) for rows in split_rows(count, parts)])
+
+
+def split_rows(count: int, parts: int = PARTS) -> list[tuple[int, int]]:
+    """The first and the last (not included) row of as many parts per core."""
     parts = min(count, parts * _cores())
-    ends = [count * part // parts for part in range(parts + 1)]
-    run_in_threads(loop, [(a, b, *arguments) for a, b in pairwise(ends)])
+    return list(pairwise(count * part // parts for part in range(parts + 1)))
 
 
 @cache

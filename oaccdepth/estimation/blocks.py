@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from oaccdepth import evidence
+from oaccdepth.estimation.allocator import keeping_memory, return_memory
 from oaccdepth.estimation.device import Clock
 from oaccdepth.estimation.found import Found, FoundPass
 from oaccdepth.estimation.tiles import Region, Tile, overlap, plan_tiles, put
@@ -84,9 +85,10 @@ def run_blocks(
     """Every pass over every block."""
     blocks = cut_blocks(light_field, len(wanted.levels))
     found = Found()
-    for index, block in enumerate(blocks):
-        part = share(report, index / len(blocks), (index + 1) / len(blocks))
-        run_block(network, light_field, wanted, block, found, clock, part)
+    with keeping_memory():
+        for index, block in enumerate(blocks):
+            part = share(report, index / len(blocks), (index + 1) / len(blocks))
+            run_block(network, light_field, wanted, block, found, clock, part)
     return found
 
 
@@ -190,6 +192,7 @@ def in_tiles(tile: int, size: tuple[int, int]) -> Callable[..., Any]:
     tiles = plan_tiles(*size, tile, RECEPTIVE_MARGIN, ALIGNMENT)
 
     def run(step: Callable[..., tuple[Tensor, ...]], *maps: Tensor) -> tuple[Tensor, ...]:
+        return_memory()
         if len(tiles) == 1:
             return step(*maps)
         wholes: tuple[Tensor, ...] = ()

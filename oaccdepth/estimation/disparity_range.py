@@ -398,12 +398,17 @@ def _outermost(value: FloatArray, weight: FloatArray, safety: FloatArray) -> flo
     return float(value[order[tail]] + safety[order[tail]])
 
 
-def coarse_sweep(light_field: LightField) -> tuple[FloatArray, BoolArray]:
-    """Coarse disparity [px of the full size], and where it can be believed; reduced (h, w)."""
+def coarse_sweep(
+    light_field: LightField, around: Range | None = None
+) -> tuple[FloatArray, BoolArray]:
+    """Coarse disparity [px of the full size], and where it can be believed; reduced (h, w).
+
+    Within a range, if one is known.
+    """
     matcher = Matcher(light_field)
     found = None
     if matcher.nearest > 0:
-        around, _ = _search_everywhere(matcher)
+        around = around or _search_everywhere(matcher)[0]
         found = _explain(_compare_around(matcher, around, MIDDLE_SIDE))
     if found is None:
         return np.zeros((1, 1), np.float32), np.zeros((1, 1), np.bool_)

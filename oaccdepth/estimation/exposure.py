@@ -25,9 +25,14 @@ SURE = 5.0  # times its own error: noise makes the largest of eighty gains nearl
 LARGEST_GAIN = 2.0  # a view that differs more is not just exposed differently
 
 
-def normalise_exposure(light_field: LightField) -> tuple[LightField, str]:
-    """Make all views as bright as the centre view; and a note, empty if nothing was done."""
-    gains = measure_gains(light_field)
+def normalise_exposure(
+    light_field: LightField, around: tuple[float, float] | None = None
+) -> tuple[LightField, str]:
+    """Make all views as bright as the centre view; and a note, empty if nothing was done.
+
+    Disparities lie within `around`, if that is known.
+    """
+    gains = measure_gains(light_field, around)
     off = float(np.abs(gains - 1).max())
     if off < NOTICEABLE:
         return light_field, ""
@@ -39,11 +44,11 @@ def normalise_exposure(light_field: LightField) -> tuple[LightField, str]:
     return replace(light_field, views=views), note
 
 
-def measure_gains(light_field: LightField) -> FloatArray:
+def measure_gains(light_field: LightField, around: tuple[float, float] | None = None) -> FloatArray:
     """Factor (u, v) that makes each view as bright as the centre view; 1 where it is not known."""
     rows, columns = light_field.grid
     gains = np.ones((rows, columns), np.float32)
-    disparity, sure = coarse_sweep(light_field)
+    disparity, sure = coarse_sweep(light_field, around)
     height, width = light_field.resolution
     factor = max(1.0, max(height, width) / SIDE)
     size = max(WINDOW, round(width / factor)), max(WINDOW, round(height / factor))

@@ -112,7 +112,7 @@ def estimate(
     clock = Clock(loaded.device)
     with clock.stage("range"):
         coverage = cover(light_field, loaded, options)
-        alike, remark = normalise_exposure(light_field)
+        alike, remark = normalise_exposure(light_field, coverage.disparity_range)
     task = Task(alike, loaded, options, coverage)
     log.info(_intention(task))
     if coverage.source == "none":

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from oaccdepth.compiling import run_by_rows
 from oaccdepth.evidence import aggregation, plain
 from oaccdepth.evidence.packing import packed
+from oaccdepth.evidence.shifts import plan_shifts
 from oaccdepth.evidence.views import Views
 from oaccdepth.evidence.visibility import visible
 
@@ -41,14 +43,15 @@ def aggregate(cost: Tensor, reference: Tensor) -> Tensor:
         return aggregation.aggregate(cost, reference)
     from oaccdepth.evidence import kernels
 
-    height, width = cost.shape[:2]
-    total = torch.zeros(cost.shape, dtype=torch.uint16).numpy()
-    costs, found = cost.contiguous().numpy(), torch.empty(cost.shape, dtype=torch.uint8)
+    height, width, levels = cost.shape
+    wide = np.full((height, width, -(-levels // kernels.LANES) * kernels.LANES), 255, np.uint8)
+    wide[..., :levels] = cost.numpy()
+    total, found = np.zeros(wide.shape, np.uint16), torch.empty(cost.shape, dtype=torch.uint8)
     for dy, dx in aggregation.LINES:
         penalty = aggregation.jumps(reference, dy, dx).numpy().astype("uint16")
         lines = height if dy == 0 else (width if dx == 0 else height + width - 1)
         step = kernels.U16(aggregation.STEP)
-        run_by_rows(kernels.aggregate, lines, costs, total, dy, dx, penalty, step)
+        run_by_rows(kernels.aggregate, lines, wide, levels, total, dy, dx, penalty, step)
     run_by_rows(kernels.excess, height, total, found.numpy())
     return found
 
@@ -80,6 +83,7 @@ def look(
         squarings,
         torch.tensor(gains).numpy(),
         sample_kernels.F(views.least_views),
+        views.sectors.argsort(stable=True).numpy(),
         out.numpy(),
     )
     return out.permute(2, 0, 1)
@@ -137,21 +141,22 @@ def plain_sweep(views: Views, levels: Tensor, volume: Tensor) -> Tensor:
 
 def fused_sweep(views: Views, levels: Tensor, volume: Tensor) -> Tensor:
     """The same, quicker."""
-    from oaccdepth.evidence import kernels
+    from oaccdepth.evidence import sweep_kernels as loops
 
     h, w = views.size
     costs = torch.empty(3, h, w, len(levels), dtype=torch.uint8)
     run_by_rows(
-        kernels.sweep,
+        loops.sweep,
         h,
-        *packed(views),
-        views.steps.numpy(),
-        views.sectors.numpy(),
+        views.pictures.numpy(),
+        loops.whole_numbers(views.reference.numpy()),
+        plan_shifts(views.steps.numpy(), views.sectors.numpy(), levels.numpy()),
         views.margin,
-        levels.numpy(),
-        (torch.tensor(GAINS) / (3 * kernels.GREY)).numpy(),
-        kernels.F(views.least_views),
+        bool((views.pictures[:, 0] <= 1).all() and (views.reference <= 1).all()),
+        np.array([3 * loops.SCALE / gain for gain in GAINS], np.uint16),
+        loops.F(views.least_views),
         volume.numpy(),
         costs.numpy(),
+        parts=1,
     )
     return costs

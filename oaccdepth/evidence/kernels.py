@@ -1,50 +1,29 @@
 """The evidence in fused loops, for the CPU: arrays in, arrays filled. `plain.py` says the same.
 
-What makes them quick: for one view and one level the shift is the same for all pixels, so rows are
-added as wholes; shifts without a fraction need no interpolation; costs and paths are integers.
+Packed pictures, votes by sector and their means, and aggregation, whose costs and paths are
+integers. `sweep_kernels.py` has the sweep, `sample_kernels.py` samples of each pixel's own.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from oaccdepth.compiling import compiled, inlined
+from oaccdepth.compiling import compiled
 
 F = np.float32
 U8 = np.uint8
 U16 = np.uint16
-ZERO, ONE, HALF, FULL = F(0), F(1), F(0.5), F(255)
-THIRD, NINTH = F(85), F(255 / 9)  # of a full vote
+ZERO, ONE, HALF = F(0), F(1), F(0.5)
 PRESENT = F(4)  # colour differences from here on come from a sample that is not there
 I32 = np.int32
 GREY = 1020  # a full colour, packed: four times 255, so that pictures of 8 bits stay exact
 COLOUR = I32(1023)  # ten bits
 GREEN, BLUE, GONE = I32(10), I32(20), I32(30)  # where they begin; the last is "absent"
-ABSENT = F(1e9)  # what it counts as a difference, where a full colour counts GREY
 ROUNDING = F(1e-3)  # px: a shift so near a whole number is one
 # So that even no vote, by too few views, exceeds all means; more than rounding leaves of none.
 RARE, NONE = F(1e9), F(1e-4)
 BEYOND = 30000  # cost of a level that does not exist
-
-
-@inlined
-def _red(packed):  # type: ignore[no-untyped-def]
-    return F(I32(packed & COLOUR))
-
-
-@inlined
-def _green(packed):  # type: ignore[no-untyped-def]
-    return F(I32(I32(packed >> GREEN) & COLOUR))
-
-
-@inlined
-def _blue(packed):  # type: ignore[no-untyped-def]
-    return F(I32(I32(packed >> BLUE) & COLOUR))
-
-
-@inlined
-def _gone(packed):  # type: ignore[no-untyped-def]
-    return F(I32(packed >> GONE)) * ABSENT
+LANES = 32  # levels that are worked on at a time
 
 
 @compiled
@@ -62,47 +41,6 @@ def pack(start, stop, pictures, packed):  # type: ignore[no-untyped-def]
             colour |= I32(I32(min(g[i], ONE) * F(GREY) + HALF) << GREEN)
             colour |= I32(I32(min(b[i], ONE) * F(GREY) + HALF) << BLUE)
             p[i] = colour | I32(I32(r[i] > F(1.5)) << GONE)
-
-
-@compiled
-def _difference(picture, size, reference, y, sy, sx, margin, r):  # type: ignore[no-untyped-def]
-    """Summed colour difference of one row to a shifted picture: r[: last - first]."""
-    height, width = size
-    whole_y, whole_x = np.floor(sy + ROUNDING), np.floor(sx + ROUNDING)
-    fy, fx = max(sy - whole_y, ZERO), max(sx - whole_x, ZERO)
-    fy, fx = ZERO if fy < 2 * ROUNDING else F(fy), ZERO if fx < 2 * ROUNDING else F(fx)
-    top, left = int(whole_y) + y + margin, int(whole_x) + margin
-    down, right = 1 if fy > ZERO else 0, 1 if fx > ZERO else 0
-    first, last = max(0, -left), min(reference.shape[2], width - left - right)
-    if top < 0 or top + down > height - 1 or last <= first:
-        return 0, 0
-    at = top * width + left + first
-    m0, m1, m2 = reference[0, y, first:], reference[1, y, first:], reference[2, y, first:]
-    near, n = picture[at:], last - first
-    if down and right:
-        beside, below, across = picture[at + 1 :], picture[at + width :], picture[at + width + 1 :]
-        w11 = fy * fx
-        w10, w01 = fy - w11, fx - w11
-        w00 = ONE - fy - w01
-        for x in range(n):
-            a, b, c, d = near[x], beside[x], below[x], across[x]
-            t = abs(w00 * _red(a) + w01 * _red(b) + w10 * _red(c) + w11 * _red(d) - m0[x])
-            g = w00 * _green(a) + w01 * _green(b) + w10 * _green(c) + w11 * _green(d)
-            e = w00 * _blue(a) + w01 * _blue(b) + w10 * _blue(c) + w11 * _blue(d)
-            r[x] = t + abs(g - m1[x]) + abs(e - m2[x]) + _gone(I32(I32(a | b) | I32(c | d)))
-    elif down or right:
-        other, f = picture[at + down * width + right :], fy + fx
-        for x in range(n):
-            a, b = near[x], other[x]
-            t = abs((ONE - f) * _red(a) + f * _red(b) - m0[x])
-            g, e = (ONE - f) * _green(a) + f * _green(b), (ONE - f) * _blue(a) + f * _blue(b)
-            r[x] = t + abs(g - m1[x]) + abs(e - m2[x]) + _gone(I32(a | b))
-    else:
-        for x in range(n):
-            a = near[x]
-            t = abs(_red(a) - m0[x]) + abs(_green(a) - m1[x]) + abs(_blue(a) - m2[x])
-            r[x] = t + _gone(a)
-    return first, last
 
 
 @compiled
@@ -163,36 +101,6 @@ def means(votes, count, least, room, full, half, axis):  # type: ignore[no-untyp
 
 
 @compiled
-def _mix(full, half, axis, cost):  # type: ignore[no-untyped-def]
-    """Costs (3, w) of one row at one level, see `plain.mix`."""
-    for x in range(full.shape[1]):
-        every, behind = ZERO, ZERO
-        for g in range(3):
-            faint = full[g, x] + half[g, x] + axis[g, x]
-            every += faint
-            behind += min(half[g, x], axis[g, x])
-        cost[0, x] = U8(every * NINTH + HALF)
-        cost[1, x] = U8(behind * THIRD + HALF)
-        cost[2, x] = U8(faint * THIRD + HALF)
-
-
-@compiled
-def _count(r, first, last, z, gains, count, votes):  # type: ignore[no-untyped-def]
-    """Add one view's votes to those of its sector; each sample that is there counts alike.
-
-    `gains` are for summed differences in 0..1020.
-    """
-    g0, g1, g2 = gains[0], gains[1], gains[2]
-    for x in range(first, last):
-        t = r[x - first]
-        there = ONE if t < PRESENT * F(GREY) else ZERO
-        count[z, x] += there
-        votes[0, z, x] += min(t * g0, ONE) * there
-        votes[1, z, x] += min(t * g1, ONE) * there
-        votes[2, z, x] += min(t * g2, ONE) * there
-
-
-@compiled
 def vote(r, weight, k, z, gains, count, votes):  # type: ignore[no-untyped-def]
     """Add the votes of a view k, weighted, to those of its sector z."""
     g0, g1, g2 = gains[0], gains[1], gains[2]
@@ -206,85 +114,45 @@ def vote(r, weight, k, z, gains, count, votes):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def sweep(  # type: ignore[no-untyped-def]
-    start,
-    stop,
-    packed,
-    size,
-    reference,
-    steps,
-    sectors,
-    margin,
-    levels,
-    gains,
-    least,
-    volume,
-    costs,
-):
-    """Votes at every level: volume (l/2, h, w, >= 18), and three costs of them (3, h, w, l).
+def _walk(cost, total, y, x, dy, dx, n, jump, jy, jx, step, levels, a, b):  # type: ignore[no-untyped-def]
+    """Add the costs of the best paths along one line, which come from its beginning.
 
-    In the volume's last axis: mean over all views, least mean over a half-plane, least mean over
-    an axis, each for every gain, and of that for two levels side by side.
+    `a` and `b` hold the paths to one pixel and to the next: a place before the first level, and one
+    or more after the last that no path comes from.
     """
-    count_views, count_levels = len(packed), len(levels)
-    width = reference.shape[2]
-    for y in range(start, stop):
-        votes = np.empty((3, 16, width), F)
-        count = np.empty((16, width), F)
-        full, half, axis = np.empty((3, width), F), np.empty((3, width), F), np.empty((3, width), F)
-        room, r = np.empty((29, width), F), np.empty(width, F)
-        for level in range(count_levels):
-            d = levels[level]
-            votes[:] = ZERO
-            count[:] = ZERO
-            for k in range(count_views):
-                sy, sx = steps[k, 0] * d, steps[k, 1] * d
-                first, last = _difference(packed[k], size, reference, y, sy, sx, margin, r)
-                _count(r, first, last, sectors[k], gains, count, votes)
-            means(votes, count, least, room, full, half, axis)
-            out, side = volume[level >> 1, y], level & 1
-            for x in range(width):
-                for g in range(3):
-                    out[x, 2 * g + side] = U8(full[g, x] * FULL + HALF)
-                    out[x, 6 + 2 * g + side] = U8(half[g, x] * FULL + HALF)
-                    out[x, 12 + 2 * g + side] = U8(axis[g, x] * FULL + HALF)
-            _mix(full, half, axis, costs[:, y, :, level])
-
-
-@compiled
-def _walk(cost, total, y, x, dy, dx, n, jump, jy, jx, step, a, b):  # type: ignore[no-untyped-def]
-    """Add the costs of the best paths along one line, which come from its beginning."""
-    levels = cost.shape[2]
+    a[:], b[:] = U16(BEYOND), U16(BEYOND)
+    a[1 : levels + 1] = U16(0)
+    least, far = U16(0), U16(0)
     for i in range(n):
         c, t = cost[y, x], total[y, x]
-        if i == 0:
-            for l in range(levels):  # noqa: E741
-                b[l + 1] = c[l]
-        else:
-            least = a[1]
-            for l in range(1, levels):  # noqa: E741
-                least = min(least, a[l + 1])
+        if i > 0:
             far = U16(least + jump[y + jy, x + jx])
-            for l in range(levels):  # noqa: E741
-                near = min(U16(a[l] + step), U16(a[l + 2] + step))
-                b[l + 1] = U16(U16(min(min(a[l + 1], far), near) - least) + c[l])
-        for l in range(levels):  # noqa: E741
-            t[l] = U16(t[l] + b[l + 1])
+        lowest = U16(BEYOND)
+        for l in range(cost.shape[2]):  # noqa: E741
+            near = min(U16(a[l] + step), U16(a[l + 2] + step))
+            path = U16(U16(min(min(a[l + 1], far), near) - least) + c[l])
+            b[l + 1] = path
+            lowest = min(lowest, path)
+            t[l] = U16(t[l] + path)
+        b[levels + 1] = U16(BEYOND)
+        least = lowest
         a, b = b, a
         y += dy
         x += dx
 
 
 @compiled
-def aggregate(start, stop, cost, total, dy, dx, jump, step):  # type: ignore[no-untyped-def]
+def aggregate(start, stop, cost, levels, total, dy, dx, jump, step):  # type: ignore[no-untyped-def]
     """Add both directions of one family of lines to the total (h, w, l) uint16.
 
-    `jump` (h, w) is the penalty between a pixel and the one before it, at (y - dy, x - dx).
+    Cost (h, w, l) uint8, 255 beyond the number of levels: there are so many that 32 of them are
+    worked on at a time. `jump` (h, w) is the penalty between a pixel and the one before it, at
+    (y - dy, x - dx).
     """
-    height, width, levels = cost.shape
+    height, width, room = cost.shape
+    a, b = np.empty(room + 2, U16), np.empty(room + 2, U16)
     for line in range(start, stop):
         s = np.int64(line)
-        a, b = np.full(levels + 2, U16(BEYOND), U16), np.full(levels + 2, U16(BEYOND), U16)
         if dy == 0:
             y, x, n = s, np.int64(0), width
         elif dx == 0:
@@ -295,15 +163,15 @@ def aggregate(start, stop, cost, total, dy, dx, jump, step):  # type: ignore[no-
         else:
             x, y = min(width - 1, s), max(np.int64(0), s - (width - 1))
             n = min(height - y, x + 1)
-        _walk(cost, total, y, x, dy, dx, n, jump, 0, 0, step, a, b)
+        _walk(cost, total, y, x, dy, dx, n, jump, 0, 0, step, levels, a, b)
         ey, ex = y + dy * (n - 1), x + dx * (n - 1)
-        _walk(cost, total, ey, ex, -dy, -dx, n, jump, dy, dx, step, a, b)
+        _walk(cost, total, ey, ex, -dy, -dx, n, jump, dy, dx, step, levels, a, b)
 
 
 @compiled
 def excess(start, stop, total, out):  # type: ignore[no-untyped-def]
     """By how much sums over eight directions (h, w, l) exceed the least: uint8."""
-    levels = total.shape[2]
+    levels = out.shape[2]
     for y in range(start, stop):
         for x in range(total.shape[1]):
             t, o = total[y, x], out[y, x]

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from oaccdepth.compiling import run_by_rows
 from oaccdepth.evidence import plain
 from oaccdepth.evidence.views import ABSENT, Views, present
 
@@ -40,24 +41,62 @@ def deviations(views: Views, levels: Tensor) -> Tensor:
     At the best level, a pixel differs by noise from the views next to the reference, and by
     little else.
     """
-    nearest = views.only(views.steps.norm(dim=1).argsort(stable=True)[:NEAREST])
-    least = torch.stack([differences(nearest, level) for level in levels]).amin(0)
-    step = nearest.steps.norm(dim=1).mean().nan_to_num(0.0)
-    slope = plain.slope(blur(present(views.reference))).mean(0)  # without most of the noise
-    texture = MISFIT * step * slope[::STRIDE, ::STRIDE]
-    least = torch.where(least.isinf(), 0.0, least - texture).clamp(min=0)  # inf: nothing is there
-    wide = F.pad(least[None, None], [AROUND] * 4, mode="replicate")
+    nearest = views.steps.norm(dim=1).argsort(stable=True)[:NEAREST]
+    least = differences(views, nearest, levels)
+    step = views.steps[nearest].norm(dim=1).mean().nan_to_num(0.0)
+    picture = present(views.reference)
+    calm = smoothed(picture, torch.ones_like(picture[0]))  # without most of the noise
+    texture = MISFIT * step * plain.slope(calm).mean(0)[::STRIDE, ::STRIDE]
+    least = torch.where(least < plain.PRESENT, least - texture, 0.0).clamp(min=0)
+    rank = round(CALM * (2 * AROUND + 1) ** 2)
+    return ranked(least, rank) / PER_DEVIATION
+
+
+def differences(views: Views, chosen: Tensor, levels: Tensor) -> Tensor:
+    """Mean difference, per channel, of the chosen views that differ least, at the best level.
+
+    At every eighth pixel; PRESENT or more where no view is there.
+    """
+    if levels.device.type != "cpu":
+        return plain_differences(views, chosen, levels)
+    from oaccdepth.evidence import noise_kernels
+
+    least = levels.new_empty([-(-side // STRIDE) for side in views.size])
+    given = (views.pictures, chosen, views.compared, views.steps)
+    arrays = [x.contiguous().numpy() for x in given]
+    scale = (views.margin, levels.contiguous().numpy(), STRIDE)
+    run_by_rows(noise_kernels.differences, len(least), *arrays, *scale, least.numpy())
+    return least
+
+
+def plain_differences(views: Views, chosen: Tensor, levels: Tensor) -> Tensor:
+    """The same in tensor operations."""
+    nearest = views.only(chosen)
+    means = []
+    for level in levels:
+        found = plain.differences(nearest, level, STRIDE).sort(0).values[:CLOSEST]
+        there = found < plain.PRESENT
+        mean = torch.where(there, found, 0.0).sum(0) / there.sum(0) / len(views.reference)
+        means.append(mean.nan_to_num(torch.inf))  # no view is there
+    return torch.stack(means).amin(0)
+
+
+def ranked(x: Tensor, rank: int) -> Tensor:
+    """The value (h, w) of a rank, from 1 on, around each one."""
+    if x.device.type != "cpu":
+        return plain_ranked(x, rank)
+    from oaccdepth.evidence import noise_kernels
+
+    out = torch.empty_like(x)
+    run_by_rows(noise_kernels.ranked, len(x), x.contiguous().numpy(), AROUND, rank, out.numpy())
+    return out
+
+
+def plain_ranked(x: Tensor, rank: int) -> Tensor:
+    """The same in tensor operations."""
+    wide = F.pad(x[None, None], [AROUND] * 4, mode="replicate")
     around = F.unfold(wide, 2 * AROUND + 1)[0]  # (289, n)
-    rank = round(CALM * len(around))
-    return around.kthvalue(rank, 0).values.view(least.shape) / PER_DEVIATION
-
-
-def differences(views: Views, level: Tensor) -> Tensor:
-    """Mean difference, per channel, of the views that differ least, at every eighth pixel."""
-    found = plain.differences(views, level, STRIDE).sort(0).values[:CLOSEST]
-    there = found < plain.PRESENT
-    mean = torch.where(there, found, 0.0).sum(0) / there.sum(0) / len(views.reference)
-    return mean.nan_to_num(torch.inf)  # no view is there
+    return around.kthvalue(rank, 0).values.view(x.shape)
 
 
 def calmed(views: Views, in_place: bool = False) -> Views:
@@ -68,16 +107,32 @@ def calmed(views: Views, in_place: bool = False) -> Views:
     share = excess / (excess + HALF**2)
     wide = F.pad(share[None, None], [views.margin] * 4, mode="replicate")[0, 0]
     pictures = views.pictures if in_place else torch.empty_like(views.pictures)
-    for into, picture in zip(pictures, views.pictures, strict=True):
-        into[:] = smoothed(picture, wide)
+    smooth(views.pictures, wide, pictures)
     return replace(views, pictures=pictures, reference=smoothed(views.reference, share))
 
 
 def smoothed(picture: Tensor, share: Tensor) -> Tensor:
     """A share (h, w) of a picture (c, h, w) smoothed; what is absent stays so, and is not heard."""
+    out = torch.empty_like(picture)
+    smooth(picture[None], share, out[None])
+    return out
+
+
+def smooth(pictures: Tensor, share: Tensor, out: Tensor) -> None:
+    """Fill `out`, which may be the pictures (k, c, h, w) themselves, with smoothed ones."""
+    if pictures.device.type != "cpu":
+        for into, picture in zip(out, pictures, strict=True):
+            into[:] = plain_smoothed(picture, share)
+        return
+    from oaccdepth.evidence import noise_kernels
+
+    given, found = (x.flatten(0, 1).numpy() for x in (pictures, out))
+    run_by_rows(noise_kernels.smooth, len(given), given, share.contiguous().numpy(), found)
+
+
+def plain_smoothed(picture: Tensor, share: Tensor) -> Tensor:
+    """The same of one picture (c, h, w) in tensor operations."""
     there = picture <= 1
-    if bool(there.all()):
-        return torch.lerp(picture, blur(picture), share)
     mean = blur(torch.where(there, picture, 0.0)) / blur(there.to(picture)).clamp(min=1e-6)
     return torch.where(there, torch.lerp(picture, mean, share), ABSENT)
 

@@ -14,7 +14,19 @@ BEYOND = 4  # pixels after a picture's last row that are fetched, but have no we
 
 
 def packed(views: Views) -> tuple[Any, tuple[int, int], Any]:
-    """Packed pictures (k, n), their height and width, and the reference (3, h, w) in 0..1020."""
+    """Packed pictures (k, n), their height and width, and the reference (3, h, w) in 0..1020.
+
+    Made once, and kept with the views: those that are part of others share theirs.
+    """
+    if "packed" not in views.kept:
+        whole = views.kept.get("whole")
+        views.kept["packed"] = pack(views) if whole is None else packed(whole)
+    pictures, size, reference = views.kept["packed"]
+    return pictures[: len(views.steps)], size, reference
+
+
+def pack(views: Views) -> tuple[Any, tuple[int, int], Any]:
+    """The same, made anew."""
     from oaccdepth.evidence import kernels
 
     height, width = views.pictures.shape[-2:]

@@ -10,9 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from oaccdepth.compiling import run_by_rows
 from oaccdepth.evidence import differences, mean_colour
+from oaccdepth.evidence.packing import packed
 from oaccdepth.evidence.plain import PRESENT, slopes
-from oaccdepth.evidence.views import Views, present, thin_out
+from oaccdepth.evidence.views import Views, present, thinned
 
 RADIUS = 2  # px: information is averaged over 5x5
 LEAST = 0.00013  # of information, at one step: less is nothing that 8 bits could hold
@@ -31,7 +33,7 @@ FARTHEST = 32  # px: from there on a sixteenth is as good as nothing
 
 def some(views: Views) -> Views:
     """The views that are compared with the reference."""
-    return views.only(thin_out(views.steps, MEASURED_VIEWS))
+    return thinned(views, MEASURED_VIEWS)
 
 
 @torch.no_grad()
@@ -52,8 +54,27 @@ def lead(views: Views, disparity: Tensor, differences: Tensor) -> Tensor:
     About 0 where several disparities fit, and where none does: between bars that are finer than
     the views can tell, and in noise.
     """
-    rivals = [votes(apart(views, disparity + away)) for away in RIVALS]
-    return torch.stack(rivals).amin(0) - votes(differences)
+    if disparity.device.type != "cpu":
+        return plain_rivals(views, disparity) - votes(differences)
+    from oaccdepth.evidence import reach_kernels
+
+    least = torch.empty_like(disparity)
+    run_by_rows(
+        reach_kernels.against,
+        len(disparity),
+        *packed(views),
+        views.steps.numpy(),
+        views.margin,
+        disparity.contiguous().numpy(),
+        torch.tensor(RIVALS).numpy(),
+        least.numpy(),
+    )
+    return least - votes(differences)
+
+
+def plain_rivals(views: Views, disparity: Tensor) -> Tensor:
+    """Mean of the votes (h, w) against the best rival, in tensor operations."""
+    return torch.stack([votes(apart(views, disparity + away)) for away in RIVALS]).amin(0)
 
 
 def votes(differences: Tensor) -> Tensor:
@@ -65,6 +86,24 @@ def votes(differences: Tensor) -> Tensor:
 def reach(views: Views, disparity: Tensor, differences: Tensor, information: Tensor) -> Tensor:
     """What is left (h, w) of the information nearby: 1 where the views say something themselves."""
     own = torch.maximum(informed(views, differences, information), textured(views, disparity))
+    return fade(own)
+
+
+def fade(own: Tensor) -> Tensor:
+    """What is left (h, w) of what the pixels around have."""
+    if own.device.type != "cpu":
+        return plain_fade(own)
+    from oaccdepth.evidence import reach_kernels
+
+    out = torch.empty_like(own)
+    limits = (reach_kernels.F(DECAY), FARTHEST)
+    # each part takes in what is FARTHEST around it: few parts do less of that twice
+    run_by_rows(reach_kernels.fade, len(own), own.numpy(), *limits, out.numpy(), parts=1)
+    return out
+
+
+def plain_fade(own: Tensor) -> Tensor:
+    """The same in tensor operations."""
     found = own = own[None, None]
     for _ in range(FARTHEST):
         found = torch.maximum(own, DECAY * F.max_pool2d(found, 3, 1, 1))
@@ -88,17 +127,45 @@ def textured(views: Views, disparity: Tensor) -> Tensor:
     It may be weaker than the noise: that of the reference is not that of the others, so that only
     texture makes their slopes alike.
     """
-    own = slopes(present(views.reference)).flatten(0, 1)
-    seen = slopes(present(mean_colour(views, disparity))).flatten(0, 1)
-    products = [(own * seen).sum(0), own.square().sum(0), seen.square().sum(0)]
-    both, one, other = mean_around(torch.stack(products), TEXTURE_RADIUS)
+    one, other = present(views.reference), present(mean_colour(views, disparity))
+    both, one, other = mean_around(products(one, other), TEXTURE_RADIUS)
     alike = both / (one * other).sqrt().clamp(min=LEAST_SLOPE**2)
     enough = ((both - LEAST_SLOPE) / LEAST_SLOPE).clamp(0, 1)
     return torch.minimum(((alike - ALIKE) / ALIKE).clamp(0, 1), enough)
 
 
+def products(one: Tensor, other: Tensor) -> Tensor:
+    """Products of the slopes of two pictures (c, h, w), and their squares: (3, h, w)."""
+    if one.device.type != "cpu":
+        return plain_products(one, other)
+    from oaccdepth.evidence import reach_kernels
+
+    out = one.new_empty(3, *one.shape[1:])
+    arrays = [x.contiguous().numpy() for x in (one, other, out)]
+    run_by_rows(reach_kernels.alike, one.shape[1], *arrays)
+    return out
+
+
+def plain_products(one: Tensor, other: Tensor) -> Tensor:
+    """The same in tensor operations."""
+    a, b = (slopes(picture).flatten(0, 1) for picture in (one, other))
+    return torch.stack([(a * b).sum(0), a.square().sum(0), b.square().sum(0)])
+
+
 def mean_around(maps: Tensor, radius: int) -> Tensor:
     """Mean (n, h, w) over the squares around each pixel, along columns and rows in turn."""
+    if maps.device.type != "cpu":
+        return plain_mean_around(maps, radius)
+    from oaccdepth.evidence import reach_kernels
+
+    out = maps.new_empty(maps.shape)
+    arrays = maps.contiguous().numpy(), radius, out.numpy()
+    run_by_rows(reach_kernels.means, maps.shape[1], *arrays)
+    return out
+
+
+def plain_mean_around(maps: Tensor, radius: int) -> Tensor:
+    """The same in tensor operations."""
     side = 2 * radius + 1
     columns = F.avg_pool2d(maps[None], (side, 1), 1, (radius, 0), count_include_pad=False)
     return F.avg_pool2d(columns, (1, side), 1, (0, radius), count_include_pad=False)[0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oaccdepth.compiling import compiled
+from oaccdepth.compiling import compiled, inlined
 from oaccdepth.evidence.kernels import HALF, ONE, ZERO
 from oaccdepth.evidence.sample_kernels import mean_colour, rooms
 from oaccdepth.evidence.surfaces import (
@@ -20,57 +20,139 @@ from oaccdepth.evidence.surfaces import (
     RADIUS,
 )
 
-F = np.float32
+F, U64 = np.float32, np.uint64
+ZERO_BYTE, ONE_BYTE = np.uint8(0), np.uint8(1)
 NOTHING, LEAST_SQUARE = F(LEAST_WEIGHT), F(LEAST_CONTRAST**2)
 THIRD, TWO_SURFACES = F(1 / 3), F(APART)
-PIECE = 64  # px of a row at a time
+PIECE = 32  # px of a row at a time
+SIDE, WIDE = 2 * RADIUS + 1, PIECE + 2 * RADIUS
 KNOWN = 8  # of a surface: weight, disparity, three colours, these squared
 
 
 @compiled
-def _gather(picture, disparity, pure, y, x, far, scale, fall, known):  # type: ignore[no-untyped-def]
+def _down(row, x, weight, sums):  # type: ignore[no-untyped-def]
+    """Sums over columns of 9 pixels: weights, and weights times values, each twice: (4, wide).
+
+    `weight` (2, h, w); the sums begin RADIUS px left of the row, where there is nothing.
+    """
+    height, width = x.shape
+    sums[:] = ZERO
+    a, b = sums[0, RADIUS : RADIUS + width], sums[1, RADIUS : RADIUS + width]
+    c, d = sums[2, RADIUS : RADIUS + width], sums[3, RADIUS : RADIUS + width]
+    for i in range(max(0, row - RADIUS), min(height, row + RADIUS + 1)):
+        value, less, more = x[i], weight[0, i], weight[1, i]
+        for q in range(width):
+            a[q] += less[q]
+            b[q] += less[q] * value[q]
+        for q in range(width):
+            c[q] += more[q]
+            d[q] += more[q] * value[q]
+
+
+@compiled
+def _mean(weights, values, out):  # type: ignore[no-untyped-def]
+    """Sums of values over those of weights, of 9 pixels in a row each."""
+    for q in range(len(out)):
+        above, below = ZERO, ZERO
+        for j in range(SIDE):
+            above += values[q + j]
+            below += weights[q + j]
+        out[q] = above / below
+
+
+@compiled
+def _extremes(row, x, low, high):  # type: ignore[no-untyped-def]
+    """The least and largest of three in a column, and of the outermost ones once more."""
+    height, width = x.shape
+    above, own, below = x[max(row - 1, 0)], x[row], x[min(row + 1, height - 1)]
+    for q in range(width):
+        low[1 + q] = min(own[q], min(above[q], below[q]))
+    for q in range(width):
+        high[1 + q] = max(own[q], max(above[q], below[q]))
+    low[0], high[0] = low[1], high[1]
+    low[1 + width], high[1 + width] = low[width], high[width]
+
+
+@compiled
+def around(start, stop, x, weight, lean, spread):  # type: ignore[no-untyped-def]
+    """Two weighted means (2, h, w) of a map (h, w) around each pixel, and its range (h, w) there.
+
+    See `surfaces.lean` and `surfaces.local_range`.
+    """
+    width = x.shape[1]
+    sums = np.empty((4, width + 2 * RADIUS), F)
+    low, high = np.empty(width + 2, F), np.empty(width + 2, F)
+    for y in range(start, stop):
+        _down(y, x, weight, sums)
+        _mean(sums[0], sums[1], lean[0, y])
+        _mean(sums[2], sums[3], lean[1, y])
+        _extremes(y, x, low, high)
+        out = spread[y]
+        for q in range(width):
+            most = max(high[q + 1], max(high[q], high[q + 2]))
+            out[q] = most - min(low[q + 1], min(low[q], low[q + 2]))
+
+
+@inlined
+def _prepare(picture, disparity, pure, y, x, known):  # type: ignore[no-untyped-def]
+    """What is known of a piece of a row and RADIUS pixels on either side: known (9, WIDE).
+
+    Disparity, then how much the pixel counts, and that times disparity, three colours and their
+    squares. Beyond the frame nothing counts.
+    """
+    first, last = max(0, RADIUS - x), min(WIDE, disparity.shape[1] + RADIUS - x)
+    known[:] = ZERO
+    for q in range(first, last):
+        i = U64(x - RADIUS + q)  # unsigned: it is not looked at whether it is negative
+        whole, d = pure[y, i], disparity[y, i]
+        known[0, U64(q)], known[1, U64(q)], known[2, U64(q)] = d, whole, whole * d
+    for c in range(3):
+        for q in range(first, last):
+            i = U64(x - RADIUS + q)
+            value = picture[c, y, i]
+            part = pure[y, i] * value
+            known[3 + c, U64(q)], known[6 + c, U64(q)] = part, part * value
+
+
+@inlined
+def _share(known, far, scale, fall, i, s, t):  # type: ignore[no-untyped-def]
+    """How much the neighbours in one row belong to the far and near surface: s, t (SIDE, PIECE)."""
+    for j in range(SIDE):
+        weight = fall[i, j]
+        for q in range(PIECE):
+            position = min(max((known[0, q + j] - far[q]) * scale[q], ZERO), ONE)
+            rest = ONE - position
+            s[j, q] = weight * (rest * rest) * (rest * rest)
+            t[j, q] = weight * (position * position) * (position * position)
+
+
+@inlined
+def _add(known, s, t, number, sums):  # type: ignore[no-untyped-def]
+    """Add one thing that is known of a row's neighbours, by what belongs to which surface."""
+    for q in range(PIECE):
+        a, b = sums[0, number, q], sums[1, number, q]
+        for j in range(SIDE):
+            a += s[j, q] * known[1 + number, q + j]
+            b += t[j, q] * known[1 + number, q + j]
+        sums[0, number, q], sums[1, number, q] = a, b
+
+
+@compiled
+def _gather(picture, disparity, pure, y, x, far, near, fall, sums):  # type: ignore[no-untyped-def]
     """Sums over the neighbours of a piece of a row that belong to the far (0) and near surface (1).
 
-    `known` (2, 8, n); `scale` (n) is one over the distance of the surfaces.
+    `sums` (2, 8, PIECE), even if the piece is shorter: the compiler knows how long its loops are.
     """
-    height, width = disparity.shape
-    n = len(far)
-    known[:] = ZERO
-    a, b = known[0], known[1]
-    for i in range(max(0, y - RADIUS), min(height, y + RADIUS + 1)):
-        for j in range(-RADIUS, RADIUS + 1):
-            first, last = max(0, -x - j), min(n, width - x - j)
-            weight = fall[i - y + RADIUS, j + RADIUS]
-            if weight == ZERO or last <= first:
-                continue
-            m, here = last - first, slice(x + j + first, x + j + last)
-            d, alone = disparity[i, here], pure[i, here]
-            p0, p1, p2 = picture[0, i, here], picture[1, i, here], picture[2, i, here]
-            low, wide = far[first:last], scale[first:last]
-            f, g = a[:, first:last], b[:, first:last]
-            f0, f1, f2, f3, f4, f5, f6, f7 = f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7]
-            g0, g1, g2, g3, g4, g5, g6, g7 = g[0], g[1], g[2], g[3], g[4], g[5], g[6], g[7]
-            for q in range(m):
-                position = min(max((d[q] - low[q]) * wide[q], ZERO), ONE)
-                whole, rest = weight * alone[q], ONE - position
-                s = whole * (rest * rest) * (rest * rest)
-                t = whole * (position * position) * (position * position)
-                f0[q] += s
-                g0[q] += t
-                f1[q] += s * d[q]
-                g1[q] += t * d[q]
-                f2[q] += s * p0[q]
-                g2[q] += t * p0[q]
-                f3[q] += s * p1[q]
-                g3[q] += t * p1[q]
-                f4[q] += s * p2[q]
-                g4[q] += t * p2[q]
-                f5[q] += s * p0[q] * p0[q]
-                g5[q] += t * p0[q] * p0[q]
-                f6[q] += s * p1[q] * p1[q]
-                g6[q] += t * p1[q] * p1[q]
-                f7[q] += s * p2[q] * p2[q]
-                g7[q] += t * p2[q] * p2[q]
+    low, scale = np.zeros(PIECE, F), np.zeros(PIECE, F)
+    for q in range(len(far)):
+        low[q], scale[q] = far[q], ONE / max(near[q] - far[q], TWO_SURFACES)
+    s, t, known = np.empty((SIDE, PIECE), F), np.empty((SIDE, PIECE), F), np.empty((9, WIDE), F)
+    sums[:] = ZERO
+    for i in range(max(0, y - RADIUS), min(len(disparity), y + RADIUS + 1)):
+        _prepare(picture, disparity, pure, i, x, known)
+        _share(known, low, scale, fall, i - y + RADIUS, s, t)
+        for number in range(KNOWN):
+            _add(known, s, t, number, sums)
 
 
 @compiled
@@ -122,10 +204,9 @@ def _meet(  # type: ignore[no-untyped-def]
 ):
     """Fill a piece (11, n) of what `meet` fills; `two` (n) says how far there are two surfaces."""
     n = len(far)
-    known, own, lit = np.empty((2, KNOWN, n), F), np.empty((3, n), F), np.empty((3, n), F)
+    known, own, lit = np.empty((2, KNOWN, PIECE), F), np.empty((3, n), F), np.empty((3, n), F)
     signs, mean = np.empty((9, n), F), np.empty((4, n), F)
-    scale = ONE / np.maximum(near - far, TWO_SURFACES)
-    _gather(picture, disparity, pure, y, x, far, scale, fall, known)
+    _gather(picture, disparity, pure, y, x, far, near, fall, known)
     behind, front = known[0], known[1]
     _finish(behind, far, signs[6])
     _finish(front, near, signs[7])
@@ -189,35 +270,32 @@ def meet(  # type: ignore[no-untyped-def]
                 here, views = (picture, disparity, pure, y, x, low, high), (packed, size, steps)
                 _meet(*here, two[: last - x], fall, *views, margin, room, into)
             else:
-                into[0], into[1] = low, high
-                into[2:FIELDS] = ZERO
+                for q in range(last - x):
+                    into[0, q], into[1, q] = low[q], high[q]
+                    for field in range(2, FIELDS):
+                        into[field, q] = ZERO
 
 
 @compiled
-def visible(start, stop, disparity, places, least, seen):  # type: ignore[no-untyped-def]
+def visible(start, stop, disparity, bottom, top, places, least, seen):  # type: ignore[no-untyped-def]
     """Whether each view sees each point of a map (h, w): seen (k, h, w) uint8.
 
     `places` (k, n, 2) are the pixels that could hide a point, relative to it, and `least` (k, n) by
-    how much they are nearer then; rows where nothing is that near are left out.
+    how much they are nearer then; rows where nothing is that near, by the least and largest values
+    of each (h), are left out.
     """
     height, width = disparity.shape
-    top = np.empty(height, F)
-    for y in range(height):
-        top[y] = disparity[y].max()
     for y in range(start, stop):
-        own = disparity[y]
-        bottom = own.min()
         for k in range(len(places)):
-            s = seen[k, y]
-            s[:] = 1
+            for x in range(width):
+                seen[k, y, x] = ONE_BYTE
             for n in range(places.shape[1]):
                 dy, dx = places[k, n]
                 need = least[k, n]
-                if y + dy < 0 or y + dy >= height or not top[y + dy] >= bottom + need:
+                if y + dy < 0 or y + dy >= height or not top[y + dy] >= bottom[y] + need:
                     continue
-                first, last = max(0, -dx), min(width, width - dx)
-                if last <= first:
-                    continue
-                here, there, into = own[first:last], disparity[y + dy, first + dx :], s[first:last]
-                for x in range(last - first):
-                    into[x] &= np.uint8(there[x] < here[x] + need)
+                row = y + dy
+                for x in range(max(0, -dx), min(width, width - dx)):
+                    # unsigned: a number that could be negative is looked at one by one
+                    nearer = disparity[row, U64(x + dx)] >= disparity[y, U64(x)] + need
+                    seen[k, y, U64(x)] &= ZERO_BYTE if nearer else ONE_BYTE

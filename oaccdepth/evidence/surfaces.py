@@ -46,8 +46,31 @@ def surfaces(disparity: Tensor, views: Views) -> Tensor:
     the pixel's is from any mixture of them, and how much the colours of each vary; how much there
     was to learn all this from. All but the first two are 0 where there is one surface only.
     """
+    return meet(views, disparity, *around(disparity))
+
+
+def around(disparity: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The farther and the nearer surface around each pixel, and the range within 3x3: (h, w)."""
+    if disparity.device.type != "cpu":
+        return plain_around(disparity)
+    from oaccdepth.evidence import surface_kernels
+
+    means, within = disparity.new_empty(2, *disparity.shape), torch.empty_like(disparity)
+    weights = torch.stack([weights_of(disparity, slope) for slope in (-1 / SOFTNESS, 1 / SOFTNESS)])
+    maps = (x.contiguous().numpy() for x in (disparity, weights, means, within))
+    run_by_rows(surface_kernels.around, len(disparity), *maps)
+    return means[0], means[1], within
+
+
+def plain_around(disparity: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The same in tensor operations."""
     far, near = lean(disparity, -1 / SOFTNESS), lean(disparity, 1 / SOFTNESS)
-    pure = 1 / (1 + (local_range(disparity) / PURE) ** 2)
+    return far, near, local_range(disparity)
+
+
+def meet(views: Views, disparity: Tensor, far: Tensor, near: Tensor, within: Tensor) -> Tensor:
+    """What `surfaces` finds, by what is `around` each pixel."""
+    pure = 1 / (1 + (within / PURE) ** 2)
     maps = (disparity.contiguous(), pure, far, near)
     if disparity.device.type != "cpu":
         return plain_meet(views, *maps)
@@ -80,8 +103,10 @@ def settle_edges(disparity: Tensor, reference: Tensor) -> Tensor:
     enough for this; asking the other views would take most of the time.
     """
     alone = Views(reference.new_empty(0, *reference.shape), reference, reference.new_empty(0, 2))
-    far, near, _, light, _, _, contrast, *unsure, weight = surfaces(disparity, alone)
-    gap, within = near - far, local_range(disparity)
+    far, near, within = around(disparity)
+    found = meet(alone, disparity, far, near, within)
+    far, near, _, light, _, _, contrast, *unsure, weight = found
+    gap = near - far
     clear = (contrast > CLEAR_CONTRAST) & (weight > CLEAR_WEIGHT)
     clear &= torch.stack(unsure).amax(0) < CLEAR
     between = (within > STEEP * gap) & (disparity > far) & (disparity < near)
@@ -95,9 +120,14 @@ def lean(x: Tensor, slope: float) -> Tensor:
 
     Not the very least or largest value, which may be a single stray one.
     """
-    weight = (slope * (x - x.mean())).clamp(-60, 60).exp()
+    weight = weights_of(x, slope)
     found = pool(torch.stack([weight * x, weight]))
     return found[0] / found[1]
+
+
+def weights_of(x: Tensor, slope: float) -> Tensor:
+    """How much each pixel counts for those around it."""
+    return (slope * (x - x.mean())).clamp_(-60, 60).exp_()
 
 
 def pool(x: Tensor) -> Tensor:

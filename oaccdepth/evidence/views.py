@@ -6,7 +6,8 @@ only in which direction from the reference it lies, and how far.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -33,6 +34,7 @@ class Views:
     steps: Tensor  # (k, 2): rows and columns that a disparity of 1 px moves the sample by
     margin: int = 0
     noise: Tensor | None = None  # (h, w): its deviation, if it was measured
+    kept: dict[str, Any] = field(default_factory=dict, init=False)  # see `packing`
 
     @property
     def sectors(self) -> Tensor:
@@ -71,6 +73,23 @@ class Views:
         return replace(self, pictures=self.pictures[chosen], steps=self.steps[chosen])
 
 
+def thinned(views: Views, most: int) -> Views:
+    """At most this many views, spread over the aperture: the same ones in memory if they are first.
+
+    Views that were thinned out before lie in the order in which they were chosen, so fewer of them
+    are the first, which need not be copied.
+    """
+    chosen = thin_out(views.steps, most)
+    count = len(chosen)
+    if not torch.equal(chosen, torch.arange(count)):
+        return views.only(chosen)
+    if count == len(views.steps):
+        return views
+    first = replace(views, pictures=views.pictures[:count], steps=views.steps[:count])
+    first.kept["whole"] = views
+    return first
+
+
 def present(picture: Tensor) -> Tensor:
     """A picture in [0, 1], 0 where it is absent."""
     return torch.where(picture > 1, 0.0, picture)
@@ -101,11 +120,12 @@ def thin_out(steps: Tensor, most: int) -> Tensor:
 
     Starting with the outermost; each next one is the farthest from all that are chosen.
     """
-    if len(steps) <= most:
-        return torch.arange(len(steps))
+    if not len(steps):
+        return torch.arange(0)
     chosen = [int(steps.norm(dim=1).argmax())]
     distance = torch.full((len(steps),), torch.inf)
-    while len(chosen) < most:
+    while len(chosen) < min(most, len(steps)):
         distance = distance.minimum((steps - steps[chosen[-1]]).norm(dim=1))
+        distance[chosen] = -1.0  # even if cameras stand where another one does
         chosen.append(int(distance.argmax()))
-    return torch.tensor(sorted(chosen))
+    return torch.tensor(chosen)

@@ -26,7 +26,7 @@ def visible(views: Views, disparity: Tensor) -> Tensor:
 
     A point that no view would see is rather a mistake of the map: all views are asked.
     """
-    suspects = [suspects_of(step, disparity) for step in views.steps.tolist()]
+    suspects = suspects_of(views.steps, disparity)
     if not suspects:
         return torch.ones(0, *disparity.shape, dtype=torch.uint8, device=disparity.device)
     look_up = fused_visible if disparity.device.type == "cpu" else plain_visible
@@ -49,6 +49,8 @@ def fused_visible(disparity: Tensor, suspects: list[Suspects]) -> Tensor:
         surface_kernels.visible,
         len(disparity),
         disparity.contiguous().numpy(),
+        disparity.amin(1).numpy(),
+        disparity.amax(1).numpy(),
         places.numpy(),
         least.numpy(),
         seen.numpy(),
@@ -56,17 +58,22 @@ def fused_visible(disparity: Tensor, suspects: list[Suspects]) -> Tensor:
     return seen
 
 
-def suspects_of(step: list[float], disparity: Tensor) -> Suspects:
-    """Pixels that could hide a point from a view, relative to it, and by how much if nearer [px].
+def suspects_of(steps: Tensor, disparity: Tensor) -> list[Suspects]:
+    """Pixels that could hide a point from each view, relative to it, and by how much if nearer."""
+    gap = float(disparity.max() - disparity.min())
+    return [suspects_at(step, gap, max(disparity.shape)) for step in steps.tolist()]
+
+
+def suspects_at(step: list[float], gap: float, most: int) -> Suspects:
+    """The same for one view, of a map that spans a gap [px].
 
     A view at `step` sees p at p + step * d. So it sees q = p - step * (d' - d) there, if that has
     the disparity d'.
     """
     length = math.hypot(*step)
-    gap = float(disparity.max() - disparity.min())
     if length == 0 or gap < NEARER:
         return [], []
-    farthest = min(math.floor(length * gap + BESIDE), max(disparity.shape))
+    farthest = min(math.floor(length * gap + BESIDE), most)
     offsets, needed = [], []
     for distance in range(1, farthest + 1):
         y, x = (math.floor(0.5 - distance * part / length) for part in step)

@@ -61,10 +61,9 @@ class Hourglass(nn.Module):
         nn.init.zeros_(self.out.weight)  # at step 0 the evidence decides
         nn.init.zeros_(self.out.bias)  # type: ignore[arg-type]
 
-    def halve(self, x: Tensor) -> Tensor:
-        """(b*l, full, h, w) to half the resolution."""
-        half: Tensor = self.to_half(plus(self.detail(x), x))
-        return half
+    def enter(self, x: Tensor) -> Tensor:
+        """Mix neighbours at full resolution: (b*l, full, h, w) to the same."""
+        return plus(self.detail(x), x)
 
     def mix_levels(self, half: Tensor, num_levels: int) -> Tensor:
         """Mix levels and neighbours, at half, quarter and eighth resolution."""
@@ -83,8 +82,7 @@ class Hourglass(nn.Module):
         return mixed
 
     def enlarge(self, x: Tensor, half: Tensor) -> Tensor:
-        """What came in and what was mixed to (b*l, out, h, w)."""
-        x = plus(self.detail(x), x)
+        """What entered and what was mixed to (b*l, out, h, w)."""
         found: Tensor = self.out(self.mix(plus(self.from_half(half), x)))
         return found
 

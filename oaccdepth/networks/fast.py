@@ -8,7 +8,7 @@ under the occlusion masks implied by that answer, and gives a new answer (docs/m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, TypeVar
@@ -65,7 +65,7 @@ class FastConfig:
     refine_channels: tuple[int, int, int] = (48, 64, 96)  # full, half, quarter resolution
     level_step: float = 0.25  # px between levels of the first pass
     refine_steps: tuple[float, ...] = (0.1, 0.06)  # px between candidates of later passes
-    refine_views: int = 28  # number of views that later passes use
+    refine_views: int = 20  # number of views that later passes use; 28 were no better
     squarings: int = 3  # of the mask, Eq. 8: q = 2 ** squarings; -1: no masks
     iterations: int = 2
     # logistic regression from the signs of a good answer to a probability: weights of certainty
@@ -222,38 +222,39 @@ class FastNet(nn.Module):
         pairs = volume.shape[1]
         own = self.context(picture.contiguous(memory_format=torch.channels_last))
         strips = cut_strips(volume.shape[-2], STRIP if not self.training else volume.shape[-2])
-        parts = [
-            self.hourglass.halve(self.begin(volume, own, wide))[..., kept_of_half(rows, wide), :]
-            for rows, wide in strips
-        ]
-        half = torch.cat(parts, -2)
-        half = self.hourglass.mix_levels(half, pairs)
+        entered = assemble((self.begin(volume, own, *strip) for strip in strips), volume.shape[-2])
+        # No name holds on to what goes in, so that its memory can be used again.
+        half = self.hourglass.mix_levels(self.halve(entered, strips), pairs)
         fields = []
         for rows, wide in strips:
             below = half[..., wide.start // 2 : wide.stop // 2, :]
-            found = self.hourglass.enlarge(self.begin(volume, own, wide), below)
-            kept = slice(rows.start - wide.start, rows.stop - wide.start)
-            change = by_level(found[..., kept, :], pairs)
+            found = self.hourglass.enlarge(entered[..., wide, :], below)
+            change = by_level(found[..., kept_of(rows, wide), :], pairs)
             fields.append(self.answer(change, volume[:, :, PRIOR, rows], levels))
         return tuple(torch.cat(parts, -2) for parts in zip(*fields, strict=True))
 
+    def halve(self, entered: Tensor, strips: list[tuple[slice, slice]]) -> Tensor:
+        """What entered, strip by strip, to half the resolution."""
+        halves = (self.hourglass.to_half(entered[..., rows, :]) for rows, _ in strips)
+        return assemble(halves, entered.shape[-2] // 2)
+
     def answer(self, change: Tensor, aggregated: Tensor, levels: Tensor) -> tuple[Tensor, ...]:
         """What the hourglass adds to the aggregated evidence (b, l/2, 2, h, w) -> an Answer."""
-        prior = aggregated.to(torch.float32) / 255
-        logits = (change.float() - self.beta * prior).flatten(1, 2)  # (b, l, h, w)
+        prior = aggregated.to(torch.float32).flatten(1, 2)  # (b, l, h, w) in 0..255
+        logits = change.flatten(1, 2) - self.beta / 255 * prior
         disparity, spread, best = windowed_mean(logits, levels)
-        about = torch.stack([best, spread, prior.flatten(1, 2).mean(1)], 1).detach()
+        about = torch.stack([best, spread, prior.mean(1) / 255], 1).detach()
         return disparity, spread, logits, self.certain(about)[:, 0]
 
-    def begin(self, volume: Tensor, own: Tensor, rows: slice) -> Tensor:
-        """Some rows of the evidence and the context, for the hourglass: (b*l/2, c, rows, w)."""
+    def begin(self, volume: Tensor, own: Tensor, rows: slice, wide: slice) -> Tensor:
+        """Some rows of the evidence and the context enter the hourglass: (b*l/2, c, rows, w)."""
         pairs = volume.shape[1]
-        x = volume[..., rows, :].flatten(0, 1).to(own.dtype)
+        x = volume[..., wide, :].flatten(0, 1).to(own.dtype)
         x = x.contiguous(memory_format=torch.channels_last)
         x = F.conv2d(x, self.enter.weight / 255, self.enter.bias)  # the evidence is in 0..255
-        x = plus(by_level(x, pairs), own[:, None, :, rows]).flatten(0, 1)
-        entered: Tensor = self.enter_norm(x)
-        return entered
+        x = plus(by_level(x, pairs), own[:, None, :, wide]).flatten(0, 1)
+        entered: Tensor = self.hourglass.enter(self.enter_norm(x))
+        return entered[..., kept_of(rows, wide), :]
 
     def refine_step(self, number: int) -> float:
         """Pixels between the candidates of this refinement; later ones reuse the last value."""
@@ -344,9 +345,26 @@ def cut_strips(height: int, strip: int) -> list[tuple[slice, slice]]:
     ]
 
 
-def kept_of_half(rows: slice, wide: slice) -> slice:
-    """Which rows to keep of the wide ones at half the resolution."""
-    return slice((rows.start - wide.start) // 2, (rows.stop - wide.start) // 2)
+def kept_of(rows: slice, wide: slice) -> slice:
+    """Which of the wide rows to keep."""
+    return slice(rows.start - wide.start, rows.stop - wide.start)
+
+
+def assemble(strips: Iterable[Tensor], height: int) -> Tensor:
+    """Strips (n, c, rows, w) one below the other, without holding them twice."""
+    whole, first = torch.empty(0), 0
+    for strip in strips:
+        count, channels, rows, width = strip.shape
+        if rows == height:
+            return strip
+        if not first:
+            shape = (count, channels, height, width)
+            whole = torch.empty(
+                shape, dtype=strip.dtype, device=strip.device, memory_format=torch.channels_last
+            )
+        whole[..., first : first + rows, :] = strip
+        first += rows
+    return whole
 
 
 def colour(reference: Tensor) -> Tensor:
@@ -359,14 +377,24 @@ def windowed_mean(logits: Tensor, levels: Tensor) -> tuple[Tensor, Tensor, Tenso
 
     The mean over all levels could lie between two surfaces, on neither of them.
     """
-    index = torch.arange(logits.shape[1], device=logits.device)[None, :, None, None]
-    best = logits.argmax(1, keepdim=True)
-    near = torch.softmax(logits.masked_fill((index - best).abs() > WINDOW, -1e4), 1)
-    places = levels.to(logits).view(-1, logits.shape[1], 1, 1)
-    mean = (near * places).sum(1)
+    count = logits.shape[1]
+    around = first_best(logits) + torch.arange(-WINDOW, WINDOW + 1).to(logits)[:, None, None]
+    index = around.clamp(0, count - 1).long()
+    there = (around >= 0) & (around < count)
+    near = torch.softmax(logits.gather(1, index).masked_fill(~there, -1e4), 1)
+    places = levels.to(logits).view(-1, count, 1, 1)
+    mean = (near * places.expand_as(logits).gather(1, index)).sum(1)
     p = torch.softmax(logits, 1).detach()
-    spread = (p * (places - mean.detach()[:, None]).abs()).sum(1)
+    spread = (places - mean.detach()[:, None]).abs_().mul_(p).sum(1)
     return mean, spread, p.amax(1)
+
+
+def first_best(logits: Tensor) -> Tensor:
+    """Number of the best level (b, 1, h, w): as `argmax`, which takes four times as long."""
+    count = logits.shape[1]
+    from_last = torch.arange(count, 0, -1).to(logits)[:, None, None]
+    is_best = logits.detach() == logits.detach().amax(1, keepdim=True)
+    return count - (is_best * from_last).amax(1, keepdim=True)
 
 
 @torch.no_grad()

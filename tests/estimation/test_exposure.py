@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from layered import scene_between
 
-from oaccdepth.estimation import exposure
+from oaccdepth.estimation import disparity_range, exposure
 from oaccdepth.estimation.exposure import measure_gains, normalise_exposure
 from oaccdepth.lightfield import LightField
 
@@ -34,6 +34,12 @@ def test_gains_of_views_that_are_alike(light_field):
 def test_gains_of_camera_rows(uneven):
     expected = 1 / np.array(ROWS)[:, None]
     assert np.abs(measure_gains(uneven) - expected).max() < 0.006
+
+
+def test_a_known_range_is_not_searched_for(uneven, monkeypatch):
+    monkeypatch.setattr(disparity_range, "_search_everywhere", None)
+    expected = 1 / np.array(ROWS)[:, None]
+    assert np.abs(measure_gains(uneven, (-1.6, 2.1)) - expected).max() < 0.006
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.uint8, np.uint16])

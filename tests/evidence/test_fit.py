@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from oaccdepth import compiling
 from oaccdepth.evidence import fit
 from oaccdepth.evidence.views import Views
 
@@ -66,7 +67,10 @@ def test_solvers_agree_with_a_dense_system():
     height, width = 7, 8
     start, target = torch.randn(height, width), torch.randn(height, width)
     firmness = torch.rand(height, width) + 0.2
-    creases = [torch.rand(height - 2, width), torch.rand(height, width - 2)]
+    stiffness = torch.zeros(2, height, width)
+    creases = [stiffness[0, 1:-1], stiffness[1, :, 1:-1]]
+    for inner in creases:
+        inner[:] = torch.rand(inner.shape)
     matrix = torch.diag(firmness.flatten()).double()
     index = torch.arange(height * width).view(height, width)
     for axis, weights in enumerate(creases):
@@ -78,8 +82,27 @@ def test_solvers_agree_with_a_dense_system():
             matrix += weight * torch.outer(row, row)
     expected = torch.linalg.solve(matrix, (firmness * target).flatten().double())
     for solver in (fit.solve, fit.plain_solve):
-        found = solver(start, target, firmness, creases)
+        found = solver(start, target, firmness, tuple(stiffness))
         torch.testing.assert_close(found.flatten().double(), expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("cores", [1, 2, 5])
+@pytest.mark.parametrize("size", [(2, 3), (3, 5), (40, 33)])
+def test_fused_and_plain_solvers_agree(size, cores, monkeypatch):
+    """The frame, and where the rows of two threads meet."""
+    monkeypatch.setattr(compiling, "_cores", lambda: cores)
+    torch.manual_seed(2)
+    start, target, firmness = torch.randn(size), torch.randn(size), 10 * torch.rand(size) + 1
+    stiffness = fit.stiffness_of(start / 20)
+    torch.testing.assert_close(stiffness, fit.plain_stiffness_of(start / 20), rtol=1e-4, atol=1e-4)
+    found = fit.solve(start, target, firmness, stiffness)
+    expected = fit.plain_solve(start, target, firmness, stiffness)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_solution_stays():
+    plane = torch.full((12, 9), 0.7)
+    assert torch.equal(fit.solve(plane, plane, plane, fit.stiffness_of(plane)), plane)
 
 
 def test_a_wrong_answer_moves_to_what_the_views_say():

@@ -148,3 +148,28 @@ def test_smoothing_finds_the_level_in_noise():
         return float((LEVELS[best] == 1.0).float().mean())
 
     assert right(noise.measured(views, LEVELS)) > 1.5 * right(views)
+
+
+@pytest.mark.parametrize("absent", [False, True])
+def test_fused_and_plain_versions_agree(absent):
+    views = moved(0.6, deviation=0.03, size=(37, 45))
+    if absent:
+        views.pictures[:4, :, 4:14, 6:20], views.reference[:, 20:, 24:] = ABSENT, ABSENT
+    close = torch.arange(3, 11)
+    found = noise.differences(views, close, LEVELS)
+    expected = noise.plain_differences(views, close, LEVELS)
+    there = expected.isfinite()
+    assert torch.equal(found < plain.PRESENT, there) and there.all() != absent
+    torch.testing.assert_close(found[there], expected[there], atol=1e-5, rtol=0)
+    share = torch.rand(37, 45)
+    expected = torch.stack([noise.plain_smoothed(one, share) for one in views.pictures])
+    for out in (torch.empty_like(views.pictures), views.pictures):  # the last: in place
+        noise.smooth(views.pictures, share, out)
+        torch.testing.assert_close(out, expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (4, 9), (30, 21)])
+def test_ranks_in_two_versions(size):
+    x = torch.rand(size)
+    for rank in (1, 14):
+        assert torch.equal(noise.ranked(x, rank), noise.plain_ranked(x, rank))

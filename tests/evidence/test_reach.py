@@ -9,6 +9,7 @@ import torch
 from layered import Plane, Surface, cloud_texture, render
 
 from oaccdepth.estimation.blocks import Wanted, cut_views
+from oaccdepth.evidence import reach as reaching
 from oaccdepth.evidence.fit import fit
 from oaccdepth.evidence.reach import apart, lead, misfit, reach, some, textured
 from oaccdepth.evidence.views import ABSENT, Views
@@ -167,3 +168,25 @@ def test_only_an_answer_that_nothing_beside_it_matches_leads():
     assert found[0.0][:20].mean() > 0.3
     assert found[0.0][60:68, 60:68].abs().max() < 0.01
     assert found[0.5][:20].mean() < -0.3
+
+
+@pytest.mark.parametrize("size", [(1, 5), (12, 14), (90, 41)])
+def test_fused_and_plain_versions_agree(size):
+    torch.manual_seed(2)
+    one, other = torch.rand(3, *size), torch.rand(3, *size)
+    own = torch.where(torch.rand(size) > 0.99, torch.rand(size), 0.0)
+    for fused, plain in (
+        (reaching.products(one, other), reaching.plain_products(one, other)),
+        (reaching.mean_around(one, 2), reaching.plain_mean_around(one, 2)),
+        (reaching.mean_around(one, 6), reaching.plain_mean_around(one, 6)),
+        (reaching.fade(own), reaching.plain_fade(own)),
+    ):
+        torch.testing.assert_close(fused, plain, atol=1e-5, rtol=0)
+
+
+def test_rivals_in_two_versions():
+    views = some(wall(2 / 255))
+    disparity = torch.linspace(-1, 70, SIDE).expand(SIDE, SIDE)  # at the right no view is there
+    differences = apart(views, disparity)
+    expected = reaching.plain_rivals(views, disparity) - reaching.votes(differences)
+    torch.testing.assert_close(lead(views, disparity, differences), expected, atol=1e-5, rtol=0)

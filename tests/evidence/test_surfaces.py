@@ -144,3 +144,11 @@ def test_soft_extremes_are_weighted_means():
             weight = (slope * around).exp()
             expected = float((weight * around).sum() / weight.sum())
             assert float(found[y, column]) == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize("size", [(1, 3), (5, 7), (30, 70)])
+def test_surroundings_in_two_versions(size):
+    torch.manual_seed(0)
+    x = torch.randn(size)
+    for fused, plainly in zip(meeting.around(x), meeting.plain_around(x), strict=True):
+        torch.testing.assert_close(fused, plainly, atol=1e-4, rtol=1e-4)

@@ -9,7 +9,8 @@ import pytest
 import reference
 import torch
 
-from oaccdepth.evidence.views import Views, sectors_of, thin_out, voters
+from oaccdepth.evidence.packing import packed
+from oaccdepth.evidence.views import Views, sectors_of, thin_out, thinned, voters
 
 
 def steps_of(grid):
@@ -42,7 +43,7 @@ def test_opposite_views_lie_in_opposite_sectors():
 
 def test_thinned_out_views_are_spread_over_the_aperture():
     steps = steps_of((9, 9))
-    assert thin_out(steps, 80).tolist() == list(range(80))
+    assert sorted(thin_out(steps, 80).tolist()) == list(range(80))
     chosen = steps[thin_out(steps, 16)]
     assert len({tuple(step) for step in chosen.tolist()}) == 16
     assert {4.0, -4.0} <= set(chosen[:, 0].tolist()) & set(chosen[:, 1].tolist())
@@ -79,3 +80,34 @@ def test_some_of_the_views():
     assert torch.equal(some.pictures, views.pictures[[0, 3]])
     assert torch.equal(some.steps, views.steps[[0, 3]])
     assert some.margin == 1 and some.size == views.size == (4, 6)
+
+
+def views_of(steps):
+    """Random views that stand there."""
+    return Views(torch.rand(len(steps), 3, 6, 8), torch.rand(3, 4, 6), steps, margin=1)
+
+
+@pytest.mark.parametrize("steps", [steps_of((9, 9)), steps_of((5, 5)), torch.zeros(30, 2)])
+def test_fewer_of_the_thinned_out_are_the_first(steps):
+    many = views_of(steps)
+    some = many.only(thin_out(steps, 28))
+    fewer = thinned(some, 20)
+    assert torch.equal(fewer.pictures, many.only(thin_out(steps, 20)).pictures)
+    assert fewer.pictures.data_ptr() == some.pictures.data_ptr()
+    assert np.shares_memory(packed(fewer)[0], packed(some)[0])
+    assert len(packed(fewer)[0]) == 20
+    assert len(set(thin_out(steps, 28).tolist())) == min(28, len(steps))
+
+
+def test_views_that_were_not_thinned_out_before_are_copied():
+    views = views_of(steps_of((9, 9)))
+    fewer = thinned(views, 20)
+    assert torch.equal(fewer.steps, views.steps[thin_out(views.steps, 20)])
+    assert not np.shares_memory(packed(fewer)[0], packed(views)[0])
+    np.testing.assert_array_equal(packed(fewer)[0], packed(views)[0][thin_out(views.steps, 20)])
+
+
+def test_views_are_packed_once():
+    views = views_of(steps_of((3, 3)))
+    assert packed(views)[0] is not None and np.shares_memory(packed(views)[0], packed(views)[0])
+    assert thinned(views, 8).steps.shape == (8, 2)

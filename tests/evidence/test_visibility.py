@@ -43,7 +43,7 @@ def rough():
 def test_three_versions(disparity):
     views = views_at(STEPS)
     seen = visible(views, disparity)
-    suspects = [suspects_of(step, disparity) for step in views.steps.tolist()]
+    suspects = suspects_of(views.steps, disparity)
     assert torch.equal(fused_visible(disparity, suspects), plain_visible(disparity, suspects))
     for y, x in np.ndindex(*SIZE):
         expected = reference.seen_by(disparity.double().numpy(), STEPS, y, x)
