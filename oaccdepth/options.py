@@ -239,9 +239,10 @@ class EstimateOptions(Declared):
     keep_evidence: bool = False  # matching evidence over disparity, for the viewer
     all_vote: bool = False  # every view of a large grid, not just about every other one
 
-    def with_votes_of(self, reading: ReadOptions) -> EstimateOptions:
-        """Let every view vote if every view is asked for."""
-        return replace(self, all_vote=True) if reading.use_views == "all" else self
+
+def with_voters(estimating: EstimateOptions, reading: ReadOptions) -> EstimateOptions:
+    """Let every view vote if every view is asked for."""
+    return replace(estimating, all_vote=True) if reading.use_views == "all" else estimating
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from oaccdepth.files.fields import BadField, as_dataclass
 from oaccdepth.files.pfm import write_pfm
 from oaccdepth.lightfield import FloatArray, LightField
 from oaccdepth.looking.viewer import write_viewer
-from oaccdepth.options import EstimateOptions, ReadOptions, WriteOptions
+from oaccdepth.options import EstimateOptions, ReadOptions, WriteOptions, with_voters
 from oaccdepth.progress import ReportProgress, ignore, share
 from oaccdepth.writers import results
 
@@ -80,7 +80,7 @@ def process(
         progress("reading", 0.0)
     light_field, truth, remarks = _read_all(source, reading, writing, truth)
     light_field = _choose_reference(light_field, estimating, writing)
-    estimating = estimating.with_votes_of(reading)
+    estimating = with_voters(estimating, reading)
     if writing.view:
         estimating = replace(estimating, keep_masks=True, keep_passes=True, keep_evidence=True)
     pages = [results.VIEWER_FILE] if writing.view else []

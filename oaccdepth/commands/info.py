@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from oaccdepth.commands import shared
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.errors import InvalidLightField
-from oaccdepth.options import EstimateOptions, ReadOptions
+from oaccdepth.options import EstimateOptions, ReadOptions, with_voters
 
 if TYPE_CHECKING:
     from oaccdepth.estimation.weights import LoadedWeights
@@ -48,7 +48,7 @@ def info(
     with shared.progress_bar(quiet or as_json) as progress:
         progress("measuring", 0.0)
         facts = _describe(light_field)
-        facts |= _plan(light_field, estimating.with_votes_of(reading), network)
+        facts |= _plan(light_field, with_voters(estimating, reading), network)
     if as_json:
         shared.print_json(facts)
     else:

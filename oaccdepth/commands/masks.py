@@ -11,7 +11,7 @@ import typer
 from oaccdepth.commands import shared
 from oaccdepth.commands.shared.nesting import takes
 from oaccdepth.errors import InvalidOption
-from oaccdepth.options import EstimateOptions, ReadOptions
+from oaccdepth.options import EstimateOptions, ReadOptions, with_voters
 from oaccdepth.progress import ReportProgress
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def masks(
     shared.configure_logging(quiet, verbose)
     if disparity is not None and all_passes:
         raise InvalidOption("--all-passes and --disparity: choose one of them.")
-    options = estimating.with_votes_of(reading)
+    options = with_voters(estimating, reading)
     options = replace(options, keep_masks=True, keep_passes=all_passes)
     light_field = read(path, reading)
     with shared.progress_bar(quiet) as progress:

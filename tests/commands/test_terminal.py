@@ -138,6 +138,18 @@ def test_the_time_left_when_an_estimate_is_repeated(console, clock):
     assert 15 <= bar.pace.seconds_left <= 30
 
 
+def test_the_time_left_is_not_negative_when_a_quick_estimate_is_repeated(console, clock):
+    """The bar is still far behind, because it takes a second to catch up."""
+    bar = Bar(console, clock)
+    bar.report("estimating", 0.0)
+    clock.now += 0.5
+    bar.report("estimating", 0.9)
+    for part in (0.0, 0.02, 0.4, 1.0):
+        bar.report("searching wider, try 2", 0.9 + part / 15)
+        clock.now += 0.2
+        assert 0 <= bar.pace.seconds_left <= 2
+
+
 def test_the_time_left(clock):
     pace = Pace(clock)
     pace.report(0.0)

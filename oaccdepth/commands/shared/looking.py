@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from oaccdepth.errors import InvalidOption
-from oaccdepth.options import EstimateOptions, ReadOptions
+from oaccdepth.options import EstimateOptions, ReadOptions, with_voters
 from oaccdepth.progress import ReportProgress, share
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Loading:
         light_field = pipeline.read(self.path, self.reading)
         truth, remarks = pipeline.read_truth(self.path, self.reading)
         report = share(self.progress, pipeline.READING, 1 - pipeline.PAGE)
-        options = self.options.with_votes_of(self.reading)
+        options = with_voters(self.options, self.reading)
         result = inference.estimate(light_field, options, progress=report)
         notes = (*light_field.notes, *result.made_with.notes, *remarks)
         return Shown(light_field, result, truth, notes)

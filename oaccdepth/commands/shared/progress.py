@@ -79,9 +79,11 @@ class Pace:
     @property
     def seconds_left(self) -> float | None:
         """Seconds until the end; None until the first report of progress."""
+        if self._is_again:  # what is shown may still be far behind
+            return (1 - max(self.fraction, self._reported)) / self._speed
         first = self._first or 0.0
         if self._reported - first < CERTAIN:
-            return self.expected * (1 - self._shown) if self._is_again else None
+            return None
         return (self._clock() - self._start) / (self.fraction - first) * (1 - self._shown)
 
 
