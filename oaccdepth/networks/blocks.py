@@ -52,7 +52,6 @@ class Hourglass(nn.Module):
         self.to_eighth = halving(quarter, eighth)
         self.eighth = nn.ModuleList([LevelConv(eighth) for _ in range(2)])
         self.from_eighth = nn.Conv2d(eighth, quarter, 1)
-        self.quarter_out = LevelConv(quarter)
         self.from_quarter = nn.Conv2d(quarter, half, 1)
         self.half_out = LevelConv(half)
         self.from_half = nn.ConvTranspose2d(half, full, 2, 2)
@@ -76,8 +75,7 @@ class Hourglass(nn.Module):
         for layer in self.eighth:
             eighth = layer(eighth, num_levels)
         quarter = plus(enlarge(self.from_eighth(eighth)), quarter)
-        more = enlarge(self.from_quarter(self.quarter_out(quarter, num_levels)))
-        half = plus(more, half)
+        half = plus(enlarge(self.from_quarter(quarter)), half)
         mixed: Tensor = self.half_out(half, num_levels)
         return mixed
 
