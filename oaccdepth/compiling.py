@@ -86,7 +86,7 @@ def sources_beside(source: Path) -> str:
 def tell_that_it_compiles(is_kept: bool) -> None:
     """Log, once per process, why the first loop takes so long."""
     why = "first use" if is_kept else "no folder for compiled code can be written"
-    logger.warning("%s: compiling (about 10 s) ...", why)
+    logger.warning("%s: compiling (10 to 15 s) ...", why)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ under the occlusion masks implied by that answer, and gives a new answer (docs/m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, TypeVar
@@ -25,6 +25,7 @@ from oaccdepth.evidence.surfaces import FIELDS, settle_edges, surfaces
 from oaccdepth.evidence.views import Views, present, thin_out
 from oaccdepth.networks.blocks import Hourglass, UNet, by_level, join, plus
 from oaccdepth.networks.paper import LEAK
+from oaccdepth.networks.strips import STRIP, assemble, cut_strips, kept_of
 
 ALIGNMENT = 8  # the hourglass halves the picture three times
 SUB_LEVELS = 2  # neighbouring levels that share one position as channels
@@ -41,8 +42,6 @@ LARGEST_PLACE = 4.0  # steps between candidates
 RECEPTIVE_MARGIN = 64
 LEAST_INFORMATION = 1e-3  # less than an 8-bit picture can hold
 LEAST_MISFIT = 0.004**2  # a difference of one grey level of 255
-STRIP = 40  # rows at full resolution
-STRIP_MARGIN = 4  # rows around them that three 3x3 layers see, rounded up to an even number
 
 InTiles = Callable[..., Any]
 
@@ -328,43 +327,6 @@ def said(answer: Answer) -> Tensor:
     if answer.information is None:
         return torch.ones_like(answer.disparity)
     return answer.information
-
-
-def cut_strips(height: int, strip: int) -> list[tuple[slice, slice]]:
-    """Rows to process together, and the same rows with the margin that they depend on.
-
-    At full resolution the volume is large. Outside of training, a few rows at a time are faster,
-    because they stay in the cache.
-    """
-    return [
-        (
-            slice(start, min(start + strip, height)),
-            slice(max(0, start - STRIP_MARGIN), min(height, start + strip + STRIP_MARGIN)),
-        )
-        for start in range(0, height, strip)
-    ]
-
-
-def kept_of(rows: slice, wide: slice) -> slice:
-    """Which of the wide rows to keep."""
-    return slice(rows.start - wide.start, rows.stop - wide.start)
-
-
-def assemble(strips: Iterable[Tensor], height: int) -> Tensor:
-    """Strips (n, c, rows, w) one below the other, without holding them twice."""
-    whole, first = torch.empty(0), 0
-    for strip in strips:
-        count, channels, rows, width = strip.shape
-        if rows == height:
-            return strip
-        if not first:
-            shape = (count, channels, height, width)
-            whole = torch.empty(
-                shape, dtype=strip.dtype, device=strip.device, memory_format=torch.channels_last
-            )
-        whole[..., first : first + rows, :] = strip
-        first += rows
-    return whole
 
 
 def colour(reference: Tensor) -> Tensor:

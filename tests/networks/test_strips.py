@@ -1,0 +1,21 @@
+"""Strips cover a picture, and are put together again."""
+
+import torch
+
+from oaccdepth.networks.strips import STRIP_MARGIN, assemble, cut_strips, kept_of
+
+
+def test_strips_put_together_are_the_picture():
+    picture = torch.rand(2, 3, 23, 5)
+    strips = cut_strips(23, 8)
+    assert [rows.stop - rows.start for rows, _ in strips] == [8, 8, 7]
+    assert strips[1][1] == slice(8 - STRIP_MARGIN, 16 + STRIP_MARGIN)
+    parts = [picture[..., wide, :][..., kept_of(rows, wide), :] for rows, wide in strips]
+    found = assemble(iter(parts), 23)
+    assert torch.equal(found, picture)
+    assert found.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_a_single_strip_is_not_copied():
+    picture = torch.rand(1, 2, 8, 5)
+    assert assemble([picture], 8) is picture
