@@ -18,6 +18,10 @@ from typing import Any
 logger = logging.getLogger(__name__)
 
 Loop = Callable[..., Any]
+FOLLOW = (
+    "import os, threading; "
+    "threading.Thread(target=lambda: os._exit(bool(sys.stdin.read())), daemon=True).start()"
+)
 PARTS = 4  # parts of the work per core, if some rows take longer than others
 
 
@@ -102,7 +106,7 @@ def compiling_meanwhile(module: str, loop: Loop) -> Iterator[None]:
     finally:
         if child is not None:
             child.kill()
-            child.wait()
+            child.communicate()
 
 
 def _is_first_use(loop: Loop) -> bool:
@@ -114,11 +118,14 @@ def _is_first_use(loop: Loop) -> bool:
 
 
 def _start(code: str) -> subprocess.Popen[bytes] | None:
-    """Run code in a process that finds modules where this one does, and neither asks nor prints."""
-    command = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"]
+    """Run code in a process that finds modules where this one does, and prints nothing.
+
+    It ends with this one, even if this one is killed: then nobody holds its input open any more.
+    """
+    command = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {FOLLOW}; {code}"]
     nowhere = subprocess.DEVNULL
     try:
-        return subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere)
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere)
     except OSError:  # then everything is compiled here
         return None
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 LOOP = """
@@ -105,3 +106,27 @@ def test_another_process_compiles_meanwhile(tmp_path):
     assert (first.stdout, first.stderr) == ("True False\n42\n", f"{TOLD}\n")
     assert (again.stdout, again.stderr) == ("False False\n42\n", "")
     assert len(list((tmp_path / "cache").rglob("loops.double-*.nbi"))) == 1
+
+
+def test_it_ends_with_a_process_that_is_killed(tmp_path):
+    program = (
+        "import os, time\nfrom oaccdepth import compiling\n"
+        "child = compiling._start('import time; time.sleep(600)')\n"
+        "print(child.pid, flush=True)\nos.kill(os.getpid(), 9)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    child = int(done.stdout)
+    for _ in range(100):
+        if not is_running(child):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"process {child} is still running")
+
+
+def is_running(process):
+    """Whether there is such a process that has not ended: nobody may have asked how it did."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
