@@ -202,8 +202,13 @@ def in_tiles(tile: int, size: tuple[int, int]) -> Callable[..., Any]:
     """Run a step of the network on tiles with all the context they depend on."""
     tiles = plan_tiles(*size, tile, RECEPTIVE_MARGIN, ALIGNMENT)
 
+    is_first = True
+
     def run(step: Callable[..., tuple[Tensor, ...]], *maps: Tensor) -> tuple[Tensor, ...]:
-        return_memory()
+        nonlocal is_first
+        if is_first:  # the first pass needs most, and the votes leave much behind
+            return_memory()
+        is_first = False
         if len(tiles) == 1:
             return step(*maps)
         wholes: tuple[Tensor, ...] = ()

@@ -63,7 +63,8 @@ def find_known(confidence: Tensor) -> tuple[Tensor, Tensor]:
     sure = confidence[None, None]
     mean = F.avg_pool2d(sure, AROUND, 1, half, count_include_pad=False)
     lost = (mean < UNKNOWN_AROUND).to(sure)
-    beside = F.max_pool2d(lost, 2 * AROUND + 1, 1, AROUND) > 0
+    columns = F.max_pool2d(lost, (2 * AROUND + 1, 1), 1, (AROUND, 0))
+    beside = F.max_pool2d(columns, (1, 2 * AROUND + 1), 1, (0, AROUND)) > 0
     known = (sure >= UNKNOWN) & (lost == 0)
     continued = known & ~(beside & (sure < SURE_BESIDE))
     return known[0, 0], continued[0, 0]
