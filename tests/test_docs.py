@@ -373,7 +373,7 @@ SCORES = ("mse_100", "badpix_0070")
 TIMES = {
     "OACC-Net": "0.034 s, GPU",
     "FastLFnet": "0.62 s, GPU",
-    "**oaccdepth**": "3 to 7 s, CPU",
+    "**oaccdepth**": "2 to 3 s, CPU",
 }
 
 
