@@ -42,11 +42,4 @@ def keeping_memory() -> Iterator[None]:
     finally:
         library.mallopt(MMAP_THRESHOLD, USUAL_MMAP)
         library.mallopt(TRIM_THRESHOLD, USUAL_TRIM)
-        return_memory()
-
-
-def return_memory() -> None:
-    """Return what is free now, before something else grows: it limits the peak."""
-    library = glibc()
-    if library is not None:
         library.malloc_trim(0)

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from oaccdepth import evidence
 from oaccdepth.compiling import compiling_meanwhile
-from oaccdepth.estimation.allocator import keeping_memory, return_memory
+from oaccdepth.estimation.allocator import keeping_memory
 from oaccdepth.estimation.device import Clock
 from oaccdepth.estimation.found import Found, FoundPass
 from oaccdepth.estimation.tiles import Region, Tile, overlap, plan_tiles, put
@@ -122,7 +122,9 @@ def run_block(
     whole = FIRST_PASS + wanted.iterations - 1 + masks * wanted.iterations
     keep = Keeper(found, block, light_field.resolution)
     tiles = in_tiles(wanted.tile, views.size)
-    passes = network.passes(views, levels, wanted.iterations, tiles)
+    few = partial(choose_later, network, chosen)
+    later = partial(cut_views, light_field, wanted, block.region, clock.device, few)
+    passes = network.passes(views, levels, wanted.iterations, tiles, later)
     del views  # as soon as the first pass has seen them, most are not needed any more
     for number in range(wanted.iterations):
         with clock.stage("first pass" if number == 0 else "refinement"):
@@ -141,6 +143,14 @@ def run_block(
                 del views
             report("estimating", CUTTING + (1 - CUTTING) * (done + masks) / whole)
     keep.confidence(network.confidence(answer)[0])
+
+
+def choose_later(
+    network: FastNet, choose: Callable[[Tensor], Tensor] | None, steps: Tensor
+) -> Tensor:
+    """Numbers of the views that later passes look at: some of those that vote."""
+    voting = torch.arange(len(steps)) if choose is None else choose(steps)
+    return voting[network.for_later(steps[voting])]
 
 
 def cut_views(
@@ -202,13 +212,7 @@ def in_tiles(tile: int, size: tuple[int, int]) -> Callable[..., Any]:
     """Run a step of the network on tiles with all the context they depend on."""
     tiles = plan_tiles(*size, tile, RECEPTIVE_MARGIN, ALIGNMENT)
 
-    is_first = True
-
     def run(step: Callable[..., tuple[Tensor, ...]], *maps: Tensor) -> tuple[Tensor, ...]:
-        nonlocal is_first
-        if is_first:  # the first pass needs most, and the votes leave much behind
-            return_memory()
-        is_first = False
         if len(tiles) == 1:
             return step(*maps)
         wholes: tuple[Tensor, ...] = ()

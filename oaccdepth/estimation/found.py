@@ -13,7 +13,8 @@ from oaccdepth.lightfield import LightField
 # Confidence where nothing is known (black, plain, lost in noise): of a pixel, and the mean of a
 # window. What is beside such a window is continued into it only if it is sure.
 UNKNOWN, UNKNOWN_AROUND, SURE_BESIDE = 0.02, 0.1, 0.8
-AROUND = 9  # px
+AROUND = 9  # px: side of the window
+BESIDE = 16  # px: confidence fades that slowly, by half every 8 px
 
 
 @dataclass
@@ -63,8 +64,8 @@ def find_known(confidence: Tensor) -> tuple[Tensor, Tensor]:
     sure = confidence[None, None]
     mean = F.avg_pool2d(sure, AROUND, 1, half, count_include_pad=False)
     lost = (mean < UNKNOWN_AROUND).to(sure)
-    columns = F.max_pool2d(lost, (2 * AROUND + 1, 1), 1, (AROUND, 0))
-    beside = F.max_pool2d(columns, (1, 2 * AROUND + 1), 1, (0, AROUND)) > 0
+    columns = F.max_pool2d(lost, (2 * BESIDE + 1, 1), 1, (BESIDE, 0))
+    beside = F.max_pool2d(columns, (1, 2 * BESIDE + 1), 1, (0, BESIDE)) > 0
     known = (sure >= UNKNOWN) & (lost == 0)
     continued = known & ~(beside & (sure < SURE_BESIDE))
     return known[0, 0], continued[0, 0]

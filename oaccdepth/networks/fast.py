@@ -130,21 +130,30 @@ class FastNet(nn.Module):
         levels: Tensor,
         iterations: int | None = None,
         in_tiles: InTiles | None = None,
+        later: Callable[[], Views] | None = None,
     ) -> Iterator[Answer]:
         """Yield the answer of every pass; the last one is fitted and is the result.
 
         `in_tiles(step, *maps)` may run a step on parts of a picture: all maps that a step takes
-        or returns are (..., h, w). Noisy views are overwritten.
+        or returns are (..., h, w). `later()` gives the views that `for_later` chooses, when they
+        are needed; without it, they are kept from the beginning. Noisy views are overwritten.
         """
         views = measured(views, levels)
-        chosen = views.only(thin_out(views.steps, self.config.refine_views))
+        kept = torch.arange(0) if later else self.for_later(views.steps)
+        chosen = [views.only(kept)]
         views = calmed(views, in_place=True)
         volume = self.sweep(views, levels)[None]  # (1, l/2, 24, h, w) uint8
         further = (iterations or self.config.iterations) - 1
-        answers = self.answers(volume, [chosen], levels[None], further, in_tiles)
+        answers = self.answers(volume, chosen, levels[None], further, in_tiles)
         del views, volume  # here and below: free memory that is no longer needed
         for number, answer in enumerate(answers):
-            yield self.polish(chosen, answer, 2) if number == further else answer
+            if number == 0 and later:
+                chosen[0] = replace(later(), noise=chosen[0].noise)
+            yield self.polish(chosen[0], answer, 2) if number == further else answer
+
+    def for_later(self, steps: Tensor) -> Tensor:
+        """Numbers of the views that later passes look at."""
+        return thin_out(steps, self.config.refine_views)
 
     def answers(
         self,

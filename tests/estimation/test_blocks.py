@@ -1,6 +1,7 @@
 """Levels, blocks, tiles and masks: how a light field is laid out for the fast network."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -59,6 +60,34 @@ def test_blocks_are_as_large_as_their_levels_allow():
         assert kept == 2000 * 900
         largest = max((y.stop - y.start) * (x.stop - x.start) for y, x in (b.kept for b in found))
         assert largest * count <= blocks.BLOCK_VOTES
+
+
+def test_views_for_later_passes_are_cut_when_they_are_needed(wide):
+    """The same ones with the same answers as if they had been kept, in noise, too."""
+    rng = np.random.default_rng(0)
+    noise = rng.normal(0, 0.05, wide.light_field.views.shape)
+    noisy = (wide.light_field.views + noise).clip(0, 1).astype(np.float32)
+    light_field = replace(wide.light_field, views=noisy)
+    network = FastNet(replace(FastNet().config, refine_views=5)).eval()
+    rows = (slice(0, 64), slice(0, 400))
+    some, cuts = torch.tensor([0, 2, 3, 4, 5, 7]), []
+
+    def choose(steps):
+        return some
+
+    def later():
+        few = partial(blocks.choose_later, network, choose)
+        cuts.append(cut_views(light_field, wanted(light_field), rows, CPU, few))
+        return cuts[-1]
+
+    def answers(*given):
+        views = cut_views(light_field, wanted(light_field), rows, CPU, choose)
+        with torch.inference_mode():
+            return [x.disparity for x in network.passes(views, LEVELS, 2, None, *given)]
+
+    for kept, cut in zip(answers(), answers(later), strict=True):
+        assert torch.equal(kept, cut)
+    assert [len(views.steps) for views in cuts] == [5]
 
 
 def test_a_region_has_the_evidence_of_the_whole(wide):
