@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from threading import Thread
 from typing import Any
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # mallopt(3)
@@ -30,7 +31,10 @@ def glibc() -> Any:
 
 @contextmanager
 def keeping_memory() -> Iterator[None]:
-    """While this lasts, freed memory stays with the process; afterwards all of it is returned."""
+    """While this lasts, freed memory stays with the process; afterwards all of it is returned.
+
+    That takes a few hundredths of a second, for which nobody has to wait.
+    """
     library = glibc()
     if library is None:
         yield
@@ -42,4 +46,4 @@ def keeping_memory() -> Iterator[None]:
     finally:
         library.mallopt(MMAP_THRESHOLD, USUAL_MMAP)
         library.mallopt(TRIM_THRESHOLD, USUAL_TRIM)
-        library.malloc_trim(0)
+        Thread(target=library.malloc_trim, args=(0,), daemon=True).start()

@@ -31,29 +31,35 @@ def sweep(views: Views, levels: Tensor) -> Tensor:
     volume = torch.empty(count // 2, h, w, 2 * KINDS, dtype=torch.uint8, device=levels.device)
     gather = fused_sweep if levels.device.type == "cpu" else plain_sweep
     costs = gather(views, levels, volume)
-    for number, cost in enumerate(costs, MEANS):
-        found = aggregate(cost, views.reference)  # (h, w, l)
-        volume[..., 2 * number : 2 * number + 2] = found.view(h, w, -1, 2).movedim(2, 0)
+    pairs = volume[..., 2 * MEANS :].view(count // 2, h, w, -1, 2).movedim(3, 0)
+    aggregate(costs, views.reference, pairs)
     return volume.permute(0, 3, 1, 2)
 
 
-def aggregate(cost: Tensor, reference: Tensor) -> Tensor:
-    """Costs (h, w, l) uint8 to what exceeds the best level's, semi-globally: (h, w, l) uint8."""
-    if cost.device.type != "cpu":
-        return aggregation.aggregate(cost, reference)
+def aggregate(costs: Tensor, reference: Tensor, found: Tensor) -> None:
+    """Fill in by how much costs (n, h, w, l) uint8 exceed those of the best level.
+
+    Semi-globally, for two levels side by side: found (n, l/2, h, w, 2) uint8.
+    """
+    if costs.device.type != "cpu":
+        for cost, into in zip(costs, found, strict=True):
+            above = aggregation.aggregate(cost, reference)
+            into[:] = above.view(*above.shape[:2], -1, 2).movedim(2, 0)
+        return
     from oaccdepth.evidence import kernels
 
-    height, width, levels = cost.shape
-    wide = np.full((height, width, -(-levels // kernels.LANES) * kernels.LANES), 255, np.uint8)
-    wide[..., :levels] = cost.numpy()
-    total, found = np.zeros(wide.shape, np.uint16), torch.empty(cost.shape, dtype=torch.uint8)
-    for dy, dx in aggregation.LINES:
-        penalty = aggregation.jumps(reference, dy, dx).numpy().astype("uint16")
-        lines = height if dy == 0 else (width if dx == 0 else height + width - 1)
-        step = kernels.U16(aggregation.STEP)
-        run_by_rows(kernels.aggregate, lines, wide, levels, total, dy, dx, penalty, step)
-    run_by_rows(kernels.excess, height, total, found.numpy())
-    return found
+    height, width, levels = costs.shape[1:]
+    room = -(-levels // kernels.LANES) * kernels.LANES  # the loops work on so many at a time
+    wide = torch.full((height, width, room), 255, dtype=torch.uint8)
+    total = torch.zeros(wide.shape, dtype=torch.int16).numpy().view(np.uint16)  # by all cores
+    jumps = [aggregation.jumps(reference, *line).to(torch.uint16) for line in aggregation.LINES]
+    for cost, into in zip(costs, found.numpy(), strict=True):
+        wide[..., :levels] = cost
+        for (dy, dx), jump in zip(aggregation.LINES, jumps, strict=True):
+            lines = height if dy == 0 else (width if dx == 0 else height + width - 1)
+            given = (wide.numpy(), levels, total, dy, dx, jump.numpy())
+            run_by_rows(kernels.aggregate, lines, *given, kernels.U16(aggregation.STEP))
+        run_by_rows(kernels.excess, height, total, into)
 
 
 def look(

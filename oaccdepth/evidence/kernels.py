@@ -1,7 +1,7 @@
 """The evidence in fused loops, for the CPU: arrays in, arrays filled. `plain.py` says the same.
 
-Packed pictures, votes by sector and their means, and aggregation, whose costs and paths are
-integers. `sweep_kernels.py` has the sweep, `sample_kernels.py` samples of each pixel's own.
+Packed pictures, and aggregation, whose costs and paths are integers. `sweep_kernels.py` has the
+sweep, `sample_kernels.py` samples of each pixel's own, `sector_kernels.py` votes by sector.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ GREY = 1020  # a full colour, packed: four times 255, so that pictures of 8 bits
 COLOUR = I32(1023)  # ten bits
 GREEN, BLUE, GONE = I32(10), I32(20), I32(30)  # where they begin; the last is "absent"
 ROUNDING = F(1e-3)  # px: a shift so near a whole number is one
-# So that even no vote, by too few views, exceeds all means; more than rounding leaves of none.
-RARE, NONE = F(1e9), F(1e-4)
 BEYOND = 30000  # cost of a level that does not exist
 LANES = 32  # levels that are worked on at a time
 
@@ -41,76 +39,6 @@ def pack(start, stop, pictures, packed):  # type: ignore[no-untyped-def]
             colour |= I32(I32(min(g[i], ONE) * F(GREY) + HALF) << GREEN)
             colour |= I32(I32(min(b[i], ONE) * F(GREY) + HALF) << BLUE)
             p[i] = colour | I32(I32(r[i] > F(1.5)) << GONE)
-
-
-@compiled
-def _shares(count, least, room):  # type: ignore[no-untyped-def]
-    """One over the samples of each half-plane (room 4 to 19), each axis (to 27) and all (28).
-
-    RARE where they are too few.
-    """
-    n = count.shape[1]
-    for x in range(n):
-        room[0, x], room[1, x] = ZERO, ZERO
-    for z in range(8):
-        for x in range(n):
-            room[0, x] += count[z, x]
-            room[1, x] += count[z + 8, x]
-    for x in range(n):
-        room[1, x] += room[0, x]
-        room[28, x] = ONE / room[1, x] if room[1, x] >= F(1e-3) else ZERO
-    for z in range(8):
-        for x in range(n):
-            own, other = room[0, x], room[1, x] - room[0, x]
-            a, b = count[z, x], count[z + 8, x]
-            room[4 + z, x] = ONE / own if own >= least else RARE
-            room[12 + z, x] = ONE / other if other >= least else RARE
-            room[20 + z, x] = ONE / (a + b) if a + b >= least else RARE
-            room[0, x] = own + (b - a)
-
-
-@compiled
-def means(votes, count, least, room, full, half, axis):  # type: ignore[no-untyped-def]
-    """Means (gains, w): over all sectors, the least of a half-plane, the least of an axis.
-
-    Of votes (gains, 16, w) and samples (16, w). `room` (29, w) is scratch: the sums over one
-    half-plane and over all, and `_shares`.
-    """
-    n = count.shape[1]
-    _shares(count, least, room)
-    for g in range(len(votes)):
-        for x in range(n):
-            room[0, x], room[1, x], half[g, x], axis[g, x] = ZERO, ZERO, F(2), F(2)
-        for z in range(8):
-            for x in range(n):
-                room[0, x] += votes[g, z, x]
-                room[1, x] += votes[g, z + 8, x]
-        for x in range(n):
-            room[1, x] += room[0, x]
-            full[g, x] = room[1, x] * room[28, x]
-        for z in range(8):
-            for x in range(n):
-                own, a, b = room[0, x], votes[g, z, x], votes[g, z + 8, x]
-                one, other = (own + NONE) * room[4 + z, x], room[1, x] - own + NONE
-                half[g, x] = min(half[g, x], min(one, other * room[12 + z, x]))
-                axis[g, x] = min(axis[g, x], (a + b + NONE) * room[20 + z, x])
-                room[0, x] = own + (b - a)
-        for x in range(n):
-            half[g, x] = full[g, x] if half[g, x] > F(1.5) else half[g, x]
-            axis[g, x] = full[g, x] if axis[g, x] > F(1.5) else axis[g, x]
-
-
-@compiled
-def vote(r, weight, k, z, gains, count, votes):  # type: ignore[no-untyped-def]
-    """Add the votes of a view k, weighted, to those of its sector z."""
-    g0, g1, g2 = gains[0], gains[1], gains[2]
-    for x in range(len(r)):
-        t = r[x]
-        w = weight[k, x] if t < PRESENT else ZERO
-        count[z, x] += w
-        votes[0, z, x] += min(t * g0, ONE) * w
-        votes[1, z, x] += min(t * g1, ONE) * w
-        votes[2, z, x] += min(t * g2, ONE) * w
 
 
 @compiled
@@ -170,13 +98,21 @@ def aggregate(start, stop, cost, levels, total, dy, dx, jump, step):  # type: ig
 
 @compiled
 def excess(start, stop, total, out):  # type: ignore[no-untyped-def]
-    """By how much sums over eight directions (h, w, l) exceed the least: uint8."""
-    levels = out.shape[2]
+    """By how much sums over eight directions (h, w, l) exceed the least: out (l/2, h, w, 2) uint8.
+
+    The sums become zero again, for the next costs.
+    """
+    levels = 2 * len(out)
+    above = np.empty(total.shape[2], U8)
     for y in range(start, stop):
         for x in range(total.shape[1]):
-            t, o = total[y, x], out[y, x]
+            t = total[y, x]
             least = t[0]
             for l in range(1, levels):  # noqa: E741
                 least = min(least, t[l])
-            for l in range(levels):  # noqa: E741
-                o[l] = U8(min(U16(U16(t[l] - least) >> U16(3)), U16(255)))
+            for l in range(len(t)):  # noqa: E741
+                above[l] = U8(min(U16(U16(t[l] - least) >> U16(3)), U16(255)))
+                t[l] = U16(0)
+            for pair in range(len(out)):
+                out[pair, y, x, 0] = above[2 * pair]
+                out[pair, y, x, 1] = above[2 * pair + 1]

@@ -10,12 +10,19 @@ from __future__ import annotations
 import numpy as np
 
 from oaccdepth.compiling import compiled, inlined
-from oaccdepth.evidence import kernels
 from oaccdepth.evidence.kernels import COLOUR, GONE, GREEN, GREY, ONE, PRESENT, ROUNDING, ZERO
+from oaccdepth.evidence.sector_kernels import (
+    MEANS,
+    PIECE,
+    ROWS,
+    SHARES,
+    find_means,
+    find_shares,
+    vote,
+)
 
 F, I32, U64 = np.float32, np.int32, np.uint64
 FULL, PER_FULL, PER_COLOURS, HALF = F(GREY), F(1 / GREY), F(1 / (3 * GREY)), F(0.5)
-LOOK_PIECE = 512  # px of a row at a time
 LEAST_FRACTION = F(2 * ROUNDING)  # of a pixel: less is only rounding
 VERY = F(1e6)  # what is absent differs by far too much
 
@@ -211,10 +218,9 @@ def look(  # type: ignore[no-untyped-def]
     gathered by sector. In the order of the sectors, whose sums then stay in the cache.
     """
     n, count_views, w = len(candidates), len(packed), base.shape[1]
-    m = min(LOOK_PIECE, w)
+    m = min(PIECE, w)
     mask, share, r = np.empty((count_views, m), F), np.empty(m, F), np.empty(m, F)
-    votes, count, means = np.empty((3, 16, m), F), np.empty((16, m), F), np.empty((9, m), F)
-    scratch, room = np.empty((29, m), F), rooms(m)
+    heard, room = np.zeros(ROWS * PIECE, F), rooms(m)
     for y in range(start, stop):
         for piece in range(0, w, m):
             x = min(piece, w - m)  # the last piece overlaps the one before it
@@ -224,18 +230,18 @@ def look(  # type: ignore[no-untyped-def]
             for i in range(m):
                 out[y, x + i, 9 * n] = share[i]
             for number in range(n):
-                votes[:] = ZERO
-                count[:] = ZERO
+                heard[: SHARES * PIECE] = ZERO
                 here = candidates[number, y, x : x + m]
                 for k in order:
                     su, sv = steps[k, 0], steps[k, 1]
                     sample(packed, k, size, y + margin, x + margin, su, sv, here, room)
                     differ(room[3], red, green, blue, r)
-                    kernels.vote(r, mask, k, sectors[k], gains, count, votes)
-                kernels.means(votes, count, least, scratch, means[:3], means[3:6], means[6:])
+                    vote(r, mask[k], sectors[k], gains, heard)
+                find_shares(heard, least)
+                find_means(heard)
                 for i in range(m):
                     for kind in range(9):
-                        out[y, x + i, 9 * number + kind] = means[kind, i]
+                        out[y, x + i, 9 * number + kind] = heard[(MEANS + kind) * PIECE + i]
 
 
 @inlined

@@ -11,6 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oaccdepth.compiling import compiled
+from oaccdepth.evidence.sector_kernels import (
+    MEANS,
+    PIECE,
+    ROWS,
+    SECTORS,
+    SHARES,
+    find_means,
+    find_shares,
+)
 
 F, U8, U16, I32, I64 = np.float32, np.uint8, np.uint16, np.int32, np.int64
 ZERO, ONE, HALF, FULL = F(0), F(1), F(0.5), F(255)
@@ -18,16 +27,6 @@ THIRD, NINTH = F(FULL / 3), F(FULL / 9)  # of a full vote
 SCALE = 10200  # a full colour: forty times 255, so that pictures of 8 bits stay exact
 # Red of a pixel that is absent in a view and in the reference; differences are larger only then.
 GONE, MISSING, FAR = U16(65535), U16(37000), U16(20000)
-PIECE = 256  # px of a row that are worked on together
-SECTORS = 16
-# What the room for a piece holds, a row of PIECE each: votes by gain and sector, samples by sector,
-# one over the samples of each half-plane (16), axis (8) and all (1), and nine means.
-COUNTS = 3 * SECTORS
-SHARES = COUNTS + SECTORS
-MEANS = SHARES + 25
-ROWS = MEANS + 9
-# So that even no vote, by too few views, exceeds all means; more than rounding leaves of none.
-RARE, NONE = F(1e9), F(1e-4)
 
 
 def whole_numbers(reference: NDArray[np.float32]) -> NDArray[np.uint16]:
@@ -131,49 +130,6 @@ def _gather(start, n, y, level, margin, rows, pictures, own, shifts, limits, gai
 
 
 @compiled
-def _share(room, least):  # type: ignore[no-untyped-def]
-    """One over the samples of each half-plane, each axis and all; RARE where they are too few."""
-    for x in range(PIECE):
-        own, every = ZERO, ZERO
-        for z in range(8):
-            own += room[(COUNTS + z) * PIECE + x]
-            every += room[(COUNTS + z + 8) * PIECE + x]
-        every += own
-        room[(SHARES + 24) * PIECE + x] = ONE / every if every >= F(1e-3) else ZERO
-        for z in range(8):
-            a, b = room[(COUNTS + z) * PIECE + x], room[(COUNTS + z + 8) * PIECE + x]
-            other = every - own
-            room[(SHARES + z) * PIECE + x] = ONE / own if own >= least else RARE
-            room[(SHARES + z + 8) * PIECE + x] = ONE / other if other >= least else RARE
-            room[(SHARES + z + 16) * PIECE + x] = ONE / (a + b) if a + b >= least else RARE
-            own += b - a
-
-
-@compiled
-def _average(room):  # type: ignore[no-untyped-def]
-    """Means at each gain: over all sectors, the least of a half-plane, the least of an axis."""
-    for gain in range(3):
-        votes = SECTORS * gain
-        for x in range(PIECE):
-            own, every, half, axis = ZERO, ZERO, F(2), F(2)
-            for z in range(8):
-                own += room[(votes + z) * PIECE + x]
-                every += room[(votes + z + 8) * PIECE + x]
-            every += own
-            for z in range(8):
-                a, b = room[(votes + z) * PIECE + x], room[(votes + z + 8) * PIECE + x]
-                one = (own + NONE) * room[(SHARES + z) * PIECE + x]
-                other = (every - own + NONE) * room[(SHARES + z + 8) * PIECE + x]
-                half = min(half, min(one, other))
-                axis = min(axis, (a + b + NONE) * room[(SHARES + z + 16) * PIECE + x])
-                own += b - a
-            full = every * room[(SHARES + 24) * PIECE + x]
-            room[(MEANS + gain) * PIECE + x] = full
-            room[(MEANS + 3 + gain) * PIECE + x] = full if half > F(1.5) else half
-            room[(MEANS + 6 + gain) * PIECE + x] = full if axis > F(1.5) else axis
-
-
-@compiled
 def _store(room, n, out, side, costs):  # type: ignore[no-untyped-def]
     """Means of a piece as bytes, into out (w, >= 18), and their costs (3, w), see `plain.mix`."""
     for x in range(n):
@@ -226,8 +182,8 @@ def sweep(  # type: ignore[no-untyped-def]
                 views = (rows, pictures, own, shifts)
                 is_whole = _gather(*place, *views, limits, gains, heard, room) and is_complete
                 if not (is_whole and is_shared):
-                    _share(room, least)
+                    find_shares(room, least)
                 is_shared = is_whole  # then the next whole level has the same shares
-                _average(room)
+                find_means(room)
                 out = volume[level >> 1, y, begin:]
                 _store(room, n, out, level & 1, costs[:, y, begin:, level])

@@ -60,10 +60,6 @@ class Hourglass(nn.Module):
         nn.init.zeros_(self.out.weight)  # at step 0 the evidence decides
         nn.init.zeros_(self.out.bias)  # type: ignore[arg-type]
 
-    def enter(self, x: Tensor) -> Tensor:
-        """Mix neighbours at full resolution: (b*l, full, h, w) to the same."""
-        return plus(self.detail(x), x)
-
     def mix_levels(self, half: Tensor, num_levels: int) -> Tensor:
         """Mix levels and neighbours, at half, quarter and eighth resolution."""
         for layer in self.half_in:

@@ -24,7 +24,7 @@ from oaccdepth.evidence.reach import apart, lead, misfit, reach, some
 from oaccdepth.evidence.surfaces import FIELDS, settle_edges, surfaces
 from oaccdepth.evidence.views import Views, present, thin_out
 from oaccdepth.networks.blocks import Hourglass, UNet, by_level, join, plus
-from oaccdepth.networks.paper import LEAK
+from oaccdepth.networks.paper import LEAK, as_line
 from oaccdepth.networks.strips import STRIP, assemble, cut_strips, kept_of
 
 ALIGNMENT = 8  # the hourglass halves the picture three times
@@ -41,6 +41,7 @@ LARGEST_PLACE = 4.0  # steps between candidates
 # px that an answer depends on: 24 + 12 + 4 + 3 for layers, plus blocks of 8, upsampling, context
 RECEPTIVE_MARGIN = 64
 LEAST_INFORMATION = 1e-3  # less than an 8-bit picture can hold
+LEAST_BELIEF = -16.0  # logit of a level, relative to the best one: less is all the same
 LEAST_MISFIT = 0.004**2  # a difference of one grey level of 255
 
 InTiles = Callable[..., Any]
@@ -98,6 +99,23 @@ class Memory:
     levels: Tensor  # (b, l) [px]
     logits: Tensor  # (b, l, h, w)
     picture: Tensor  # (b, 3, h, w): the reference view, 0 where it is absent
+
+
+@dataclass
+class Entrance:
+    """How evidence enters the hourglass: one layer, joined with the context of the picture."""
+
+    own: Tensor  # (b, 1, c, h, w): the context, the same for all levels
+    weight: Tensor
+    bias: Tensor
+    finish: nn.Module  # what follows
+
+    def join(self, given: Tensor, rows: slice) -> Tensor:
+        """Some rows of the evidence (b*l/2, 24, rows, w) uint8 to channels (b*l/2, c, rows, w)."""
+        x = given.to(self.own.dtype).contiguous(memory_format=torch.channels_last)
+        x = by_level(F.conv2d(x, self.weight, self.bias), len(x) // len(self.own))
+        joined: Tensor = self.finish(plus(x, self.own[..., rows, :]).flatten(0, 1))
+        return joined
 
 
 Maps = TypeVar("Maps", Answer, Memory)
@@ -228,9 +246,11 @@ class FastNet(nn.Module):
     def first_pass(self, volume: Tensor, picture: Tensor, levels: Tensor) -> tuple[Tensor, ...]:
         """Evidence (b, l/2, 24, h, w) uint8 to the fields of an Answer."""
         pairs = volume.shape[1]
-        own = self.context(picture.contiguous(memory_format=torch.channels_last))
+        entrance = self.entrance(picture)
         strips = cut_strips(volume.shape[-2], STRIP if not self.training else volume.shape[-2])
-        entered = assemble((self.begin(volume, own, *strip) for strip in strips), volume.shape[-2])
+        entered = assemble(
+            (self.begin(volume, entrance, *strip) for strip in strips), volume.shape[-2]
+        )
         # No name holds on to what goes in, so that its memory can be used again.
         half = self.hourglass.mix_levels(self.halve(entered, strips), pairs)
         fields = []
@@ -243,7 +263,7 @@ class FastNet(nn.Module):
 
     def halve(self, entered: Tensor, strips: list[tuple[slice, slice]]) -> Tensor:
         """What entered, strip by strip, to half the resolution."""
-        halves = (self.hourglass.to_half(entered[..., rows, :]) for rows, _ in strips)
+        halves = ((self.hourglass.to_half(entered[..., rows, :]),) for rows, _ in strips)
         return assemble(halves, entered.shape[-2] // 2)
 
     def answer(self, change: Tensor, aggregated: Tensor, levels: Tensor) -> tuple[Tensor, ...]:
@@ -254,15 +274,25 @@ class FastNet(nn.Module):
         about = torch.stack([best, spread, prior.mean(1) / 255], 1).detach()
         return disparity, spread, logits, self.certain(about)[:, 0]
 
-    def begin(self, volume: Tensor, own: Tensor, rows: slice, wide: slice) -> Tensor:
-        """Some rows of the evidence and the context enter the hourglass: (b*l/2, c, rows, w)."""
-        pairs = volume.shape[1]
-        x = volume[..., wide, :].flatten(0, 1).to(own.dtype)
-        x = x.contiguous(memory_format=torch.channels_last)
-        x = F.conv2d(x, self.enter.weight / 255, self.enter.bias)  # the evidence is in 0..255
-        x = plus(by_level(x, pairs), own[:, None, :, wide]).flatten(0, 1)
-        entered: Tensor = self.hourglass.enter(self.enter_norm(x))
-        return entered[..., kept_of(rows, wide), :]
+    def entrance(self, picture: Tensor) -> Entrance:
+        """How evidence enters the hourglass, beside the context of the picture."""
+        own = self.context(picture.contiguous(memory_format=torch.channels_last))[:, None]
+        norm, activation = self.enter_norm
+        assert isinstance(norm, nn.BatchNorm2d) and self.enter.bias is not None
+        weight, bias = self.enter.weight / 255, self.enter.bias  # the evidence is in 0..255
+        if norm.training:
+            return Entrance(own, weight, bias, self.enter_norm)
+        scale, offset = as_line(norm)  # as in `ConvNorm`: one pass over memory, not two
+        own = own * scale.view(-1, 1, 1).to(own.dtype)
+        return Entrance(own, weight * scale.view(-1, 1, 1, 1), bias * scale + offset, activation)
+
+    def begin(
+        self, volume: Tensor, entrance: Entrance, rows: slice, wide: slice
+    ) -> tuple[Tensor, Tensor]:
+        """Some rows of the evidence enter the hourglass: two terms (b*l/2, c, rows, w)."""
+        x = entrance.join(volume[..., wide, :].flatten(0, 1), wide)
+        kept = kept_of(rows, wide)
+        return self.hourglass.detail(x)[..., kept, :], x[..., kept, :]
 
     def refine_step(self, number: int) -> float:
         """Pixels between the candidates of this refinement; later ones reuse the last value."""
@@ -387,8 +417,7 @@ def describe(candidates: Tensor, last: Answer, memory: Memory, step: float) -> T
     """
     levels = memory.levels.view(-1, memory.logits.shape[1], 1, 1)
     position = (candidates - levels[:, :1]) / (levels[:, 1:2] - levels[:, :1])
-    relative = (memory.logits - memory.logits.amax(1, keepdim=True)).clamp_(min=-16).div_(4)
-    belief = interpolate_levels(relative, position)
+    belief = interpolate_levels(memory.logits, position).div_(4)
     own = candidates[:, OFFSETS // 2, None]
     away = (candidates[:, OFFSETS:] - own).clamp(-2, 2)
     means = [
@@ -402,11 +431,18 @@ def describe(candidates: Tensor, last: Answer, memory: Memory, step: float) -> T
 
 
 def interpolate_levels(logits: Tensor, position: Tensor) -> Tensor:
-    """Logits (b, l, h, w) at fractional level positions (b, n, h, w), interpolated linearly."""
+    """How much less than the best (b, l, h, w) are logits between levels: at (b, n, h, w).
+
+    Interpolated linearly, and by no more than LEAST_BELIEF.
+    """
+    best = logits.amax(1, keepdim=True)
     position = position.clamp(0, logits.shape[1] - 1)
     low = position.floor().clamp(max=logits.shape[1] - 2)
     index = low.long()
-    return torch.lerp(logits.gather(1, index), logits.gather(1, index + 1), position - low)
+    below, above = (
+        (logits.gather(1, one) - best).clamp_(min=LEAST_BELIEF) for one in (index, index + 1)
+    )
+    return torch.lerp(below, above, position - low)
 
 
 def decide(logits: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:

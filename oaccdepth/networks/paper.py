@@ -92,11 +92,9 @@ class ConvNorm(nn.Module):
         weight, bias, norm = self.conv.weight, self.conv.bias, self.norm
         if norm.training:
             return weight, bias
-        assert norm.running_mean is not None and norm.running_var is not None
-        scale = norm.weight * torch.rsqrt(norm.running_var + norm.eps)
-        offset = -norm.running_mean if bias is None else bias - norm.running_mean
+        scale, offset = as_line(norm)
         shape = (-1,) + (1,) * (weight.ndim - 1)
-        return weight * scale.view(shape), norm.bias + offset * scale
+        return weight * scale.view(shape), offset if bias is None else offset + bias * scale
 
     def finish(self, y: Tensor) -> Tensor:
         """Apply what follows a convolution with the folded weight; changes `y`."""
@@ -105,6 +103,13 @@ class ConvNorm(nn.Module):
             # by 0.017 of a standard deviation over the 5 million samples of the authors' batches.
             y = self.norm(y if self.keep_layout else y.contiguous())
         return F.leaky_relu(y, LEAK, inplace=True) if self.activation else y
+
+
+def as_line(norm: nn.BatchNorm2d | nn.BatchNorm3d) -> tuple[Tensor, Tensor]:
+    """What a norm multiplies channels by, and then adds, outside of training."""
+    assert norm.running_mean is not None and norm.running_var is not None
+    scale = norm.weight * torch.rsqrt(norm.running_var + norm.eps)
+    return scale, norm.bias - norm.running_mean * scale
 
 
 def conv3d(x: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any) -> Tensor:

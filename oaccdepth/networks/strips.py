@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 STRIP = 40  # rows at full resolution
-STRIP_MARGIN = 4  # rows around them that three 3x3 layers see, rounded up to an even number
+STRIP_MARGIN = 2  # rows around them that two 3x3 layers see
 
 
 def cut_strips(height: int, strip: int) -> list[tuple[slice, slice]]:
@@ -31,18 +32,21 @@ def kept_of(rows: slice, wide: slice) -> slice:
     return slice(rows.start - wide.start, rows.stop - wide.start)
 
 
-def assemble(strips: Iterable[Tensor], height: int) -> Tensor:
-    """Strips (n, c, rows, w) one below the other, without holding them twice."""
+def assemble(strips: Iterable[tuple[Tensor, ...]], height: int) -> Tensor:
+    """Strips (n, c, rows, w) one below the other, without holding them twice.
+
+    A strip of two terms is their sum, which is written where it belongs at once.
+    """
     whole, first = torch.empty(0), 0
-    for strip in strips:
-        count, channels, rows, width = strip.shape
+    for terms in strips:
+        count, channels, rows, width = terms[0].shape
         if rows == height:
-            return strip
+            return sum(terms[1:], terms[0])
         if not first:
+            like: dict[str, Any] = {"dtype": terms[0].dtype, "device": terms[0].device}
             shape = (count, channels, height, width)
-            whole = torch.empty(
-                shape, dtype=strip.dtype, device=strip.device, memory_format=torch.channels_last
-            )
-        whole[..., first : first + rows, :] = strip
+            whole = torch.empty(shape, **like, memory_format=torch.channels_last)
+        into = whole[..., first : first + rows, :]
+        torch.add(*terms, out=into) if len(terms) == 2 else into.copy_(terms[0])
         first += rows
     return whole

@@ -10,7 +10,8 @@ import reference
 import torch
 
 from oaccdepth import evidence
-from oaccdepth.evidence import kernels, plain, shifts
+from oaccdepth.evidence import plain, sector_kernels, shifts
+from oaccdepth.evidence.sector_kernels import PIECE
 from oaccdepth.evidence.views import ABSENT, Views
 
 SIZE = (11, 14)
@@ -214,13 +215,15 @@ def test_a_narrow_gap_leaves_an_axis():
 def test_sectors_without_samples_are_not_heard():
     """Sums of none are not quite none after rounding, and must not pass for the least mean."""
     rng = np.random.default_rng(4)
-    count = rng.uniform(2, 12, (16, 500)).astype(np.float32)
+    count = rng.uniform(2, 12, (16, PIECE)).astype(np.float32)
     count[5:13] = 0  # a half-plane without any
-    votes = (rng.uniform(0.3, 1, (3, 16, 500)) * count).astype(np.float32)
-    full, half, axis = np.empty((3, 3, 500), np.float32)
-    room = np.empty((29, 500), np.float32)
-    kernels.means(votes, count, np.float32(1), room, full, half, axis)
-    for g, x in np.ndindex(3, 500):
+    votes = (rng.uniform(0.3, 1, (3, 16, PIECE)) * count).astype(np.float32)
+    room = np.zeros((sector_kernels.ROWS, PIECE), np.float32)
+    room[:48], room[48:64] = votes.reshape(48, PIECE), count
+    sector_kernels.find_shares(room.ravel(), np.float32(1))
+    sector_kernels.find_means(room.ravel())
+    found = room[sector_kernels.MEANS :].reshape(3, 3, PIECE)  # full, half, axis; gains
+    for g, x in np.ndindex(3, PIECE):
         samples = [(votes[g, z, x] / max(count[z, x], 1e-9), count[z, x]) for z in range(16)]
         expected = reference.means(samples, list(range(16)), 1.0)
-        assert (full[g, x], half[g, x], axis[g, x]) == pytest.approx(expected, abs=1e-3)
+        assert found[:, g, x].tolist() == pytest.approx(expected, abs=1e-3)

@@ -16,6 +16,7 @@ from oaccdepth.evidence.views import thin_out
 from oaccdepth.networks import fast
 from oaccdepth.networks.fast import (
     EXTRA,
+    LEAST_BELIEF,
     LEAST_INFORMATION,
     MEETING,
     NEAR,
@@ -284,11 +285,12 @@ def test_candidates_lie_around_the_answer_and_on_the_surfaces_nearby():
     assert candidates[OFFSETS:].tolist() == [-1.0, 2.0]
 
 
-def test_logits_between_levels():
+def test_logits_between_levels_are_relative_to_the_best():
     logits = torch.tensor([1.0, 3.0, -1.0]).view(1, 3, 1, 1)
     position = torch.tensor([-2.0, 0.0, 0.25, 1.0, 1.5, 2.0, 9.0]).view(1, 7, 1, 1)
     found = interpolate_levels(logits, position).flatten()
-    torch.testing.assert_close(found, torch.tensor([1.0, 1.0, 1.5, 3.0, 1.0, -1.0, -1.0]))
+    torch.testing.assert_close(found, torch.tensor([-2.0, -2.0, -1.5, 0.0, -2.0, -4.0, -4.0]))
+    assert interpolate_levels(100 * logits, position).min() == LEAST_BELIEF
 
 
 def test_what_is_known_of_the_candidates(untrained):
