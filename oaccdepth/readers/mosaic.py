@@ -22,11 +22,17 @@ from oaccdepth.readers.grid import LARGEST_GRID, Arrangement, ViewGrid
 
 NAME = "mosaic"
 EXTENSIONS: tuple[str, ...] = decoding.EXTENSIONS
-SIGN = "one picture with all views side by side (or as lenslet pixels: --layout, --views UxV)"
+SIGN = "one picture with all views side by side, or as pixels behind lenses (or --views UxV)"
 
 LAYOUTS = ("mosaic", "lenslet")
 ALIKE = 0.8  # correlation of neighbouring views at low resolution
 SIDE = 48  # px, size at which views are compared
+MOST_ALONG, LEAST_VIEW = 20, 16  # views along an axis that are looked for; px of the smallest
+# Change from lens to lens, divided by that behind lenses. HCI scenes as 3x3, 5x5 and 9x9 views:
+# 1.0 to 2.0, 1.4 to 2.6 and 1.6 to 3.7; single views: up to 1.02.
+EDGE_OF_LENS = 1.2
+BLOCKS = (4, 8, 16)  # px: compressed pictures change most from block to block
+ENOUGH_LINES = 512
 VIEW_NAME = re.compile(r"(input_Cam\d{3}|.*?\d{1,3}_\d{1,3})", re.IGNORECASE)
 
 
@@ -48,9 +54,12 @@ def open_picture(
     load_picture = cache(partial(decoding.decode, path, MOST_PICTURE_PIXELS))
     if header.description:
         return _our_grid(path, header, load_picture)
-    shape = options.views or shape or _infer_shape(path, load_picture)
+    layout = options.layout or layout
+    shape = options.views or shape
+    if shape is None:
+        shape, layout = _infer_arrangement(path, load_picture(), layout)
     _check_multiple(path, header.height, header.width, shape)
-    layout = options.layout or layout or _measure_layout(load_picture(), shape)
+    layout = layout or _measure_layout(load_picture(), shape)
     return ViewGrid(
         shape,
         partial(_cut, load_picture, shape, layout),
@@ -123,15 +132,15 @@ def _pair(value: object) -> list[object]:
     return value
 
 
-def _infer_shape(path: Path, load_picture: Callable[[], Array]) -> tuple[int, int]:
-    """Find the largest square grid in which neighbouring parts look alike."""
-    picture = load_picture()
+def _infer_arrangement(
+    path: Path, picture: Array, layout: str | None
+) -> tuple[tuple[int, int], str]:
+    """Find the grid of the views and their layout, unless that is given."""
+    sides = {"mosaic": _find_mosaic, "lenslet": _find_lenses}
+    for name in LAYOUTS if layout is None else (layout,):
+        if side := sides[name](picture):
+            return (side, side), name
     height, width = picture.shape[:2]
-    for side in range(20, 2, -1):
-        if height % side or width % side or min(height, width) // side < 16:
-            continue
-        if _likeness(picture, (side, side), "mosaic") > ALIKE:
-            return side, side
     hint = ""
     if VIEW_NAME.fullmatch(path.stem):
         hint = f" If it is one view of many, give its folder, {path.parent}."
@@ -139,6 +148,48 @@ def _infer_shape(path: Path, load_picture: Callable[[], Array]) -> tuple[int, in
         f"{path}: one picture of {width} x {height} pixels, in which no grid of views can be "
         f"seen. Pass --views ROWSxCOLUMNS if it holds several.{hint}"
     )
+
+
+def _possible_sides(picture: Array) -> list[int]:
+    """Numbers of views along each axis that divide a picture, the largest first."""
+    height, width = picture.shape[:2]
+    return [
+        side
+        for side in range(MOST_ALONG, 2, -1)
+        if not (height % side or width % side) and min(height, width) // side >= LEAST_VIEW
+    ]
+
+
+def _find_mosaic(picture: Array) -> int | None:
+    """Largest square grid in which neighbouring parts look alike."""
+    sides = _possible_sides(picture)
+    return next((n for n in sides if _likeness(picture, (n, n), "mosaic") > ALIKE), None)
+
+
+def _find_lenses(picture: Array) -> int | None:
+    """Pixels behind each lens, if the picture changes most from one lens to the next.
+
+    Neighbouring pixels behind one lens are one point seen from neighbouring places; those of two
+    lenses are two points.
+    """
+    sides = [side for side in _possible_sides(picture) if side not in BLOCKS]
+    changes = _changes(picture), _changes(picture.swapaxes(0, 1))
+    edges = {side: min(_edge(change, side) for change in changes) for side in sides}
+    best = max(edges, key=edges.__getitem__, default=None)
+    return best if best is not None and edges[best] > EDGE_OF_LENS else None
+
+
+def _changes(picture: Array) -> FloatArray:
+    """Mean difference between each column and the next (w - 1), from some of the rows."""
+    rows = picture[:: max(1, len(picture) // ENOUGH_LINES)].astype(np.float32)
+    rows = rows if rows.ndim == 2 else rows[:, :, :3].mean(axis=2)
+    return np.asarray(np.abs(np.diff(rows)).mean(axis=0), dtype=np.float32)
+
+
+def _edge(changes: FloatArray, side: int) -> float:
+    """How many times more changes from one lens to the next than anywhere behind the lenses."""
+    *inside, between = (float(changes[place::side].mean()) for place in range(side))
+    return between / max(inside) if max(inside) > 0 else 0.0
 
 
 def _measure_layout(picture: Array, shape: tuple[int, int]) -> str:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import cv2
 import lightfield_files as files
 import numpy as np
 import pytest
@@ -201,6 +202,19 @@ def test_small_mosaics_and_a_few_views_are_listed_too(run, tmp_path):
         "not read: .: 1 more single picture was not opened. "
         "If they hold views, run oaccdepth estimate on each."
     ) in told
+
+
+def test_lenslet_pictures_are_listed_too(run, tmp_path):
+    """But not compressed photographs, which change most from block to block."""
+    views = files.render((5, 5), (60, 76))[0]
+    files.write_picture(tmp_path / "lenses.png", files.lenslet(views))
+    photo = np.ascontiguousarray(files.render((3, 3), (240, 320))[0][1, 1][:, :, ::-1])
+    cv2.imwrite(str(tmp_path / "photo.jpg"), photo, [cv2.IMWRITE_JPEG_QUALITY, 20])
+    told = run("batch", tmp_path, "-o", tmp_path / "out", "--dry-run").stderr.splitlines()
+    assert [line for line in told if "not read: " in line] == [
+        "not read: lenses.png: one picture that seems to hold 5 x 5 views. "
+        "Run oaccdepth estimate on it."
+    ]
 
 
 def test_archives_videos_and_raw_pictures_are_listed(run, tmp_path):

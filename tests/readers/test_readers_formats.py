@@ -129,6 +129,7 @@ PLAIN = {
     "mosaic-serpentine": (one_picture(files.mosaic, "serpentine"), "all.png", {"views": (5, 5)}),
     "mosaic-serpentine-columns": (one_picture(files.mosaic, "serpentine-columns"), "all.png", {}),
     "lenslet": (one_picture(files.lenslet), "all.png", {"views": (5, 5)}),
+    "lenslet-found": (one_picture(files.lenslet), "all.png", {}),
     "eslf": (one_picture(files.lenslet), "a_eslf.png", {"views": (5, 5)}),
     "fslfde": (lambda p, v: files.h5(p, {"image": array("hwcuv")(v)}), "a.h5", {}),
     "npy": (lambda p, v: np.save(p, v), "a.npy", {}),
