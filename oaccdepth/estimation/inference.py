@@ -152,10 +152,10 @@ def correct_small_array(task: Task, found: Found) -> None:
 def search(task: Task, clock: Clock, report: ReportProgress) -> tuple[Task, Found, list[str]]:
     """Run, and again with a wider range if the map reaches beyond the one that was found."""
     first = task.coverage
-    for part in parts_of_progress(task, report):
+    for number, part in enumerate(parts_of_progress(task, report)):
         coverage = task.coverage
         found, notes = attempt(task, clock, part)
-        wider = widen_for(task, found)
+        wider = widen_for(task, found, number)
         if wider is None:
             break
         task = replace(task, coverage=wider)
@@ -195,12 +195,13 @@ def may_widen(task: Task) -> bool:
     return isinstance(task.loaded.network, FastNet) and can_be_widened(task.coverage)
 
 
-def widen_for(task: Task, found: Found) -> Coverage | None:
-    """A wider range, if the compact network's map reaches beyond its own."""
+def widen_for(task: Task, found: Found, number: int) -> Coverage | None:
+    """A wider range, if the compact network's map reaches beyond its own after so many tries."""
     if not may_widen(task):
         return None
     assert found.confidence is not None
-    return widen(task.coverage, task.levels, found.passes[-1].disparity, found.confidence)
+    disparity = found.passes[-1].disparity
+    return widen(task.coverage, task.levels, disparity, found.confidence, number)
 
 
 def are_the_same(light_field: LightField) -> bool:

@@ -2,7 +2,8 @@
 
 The range is found by windows in reduced pictures, and the search leaves some room beyond it. So a
 map that is sure of disparities at the very end of that room shows something that the windows have
-missed, such as a wall behind a fence.
+missed, such as a wall behind a fence. How far away it is, nobody knows: every further step is
+twice as long.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from torch import Tensor
 from oaccdepth.estimation.disparity_range import Coverage
 from oaccdepth.options import Range
 
-STEP = 1.0  # px by which an end is moved
+STEP = 1.0  # px by which an end is moved at first
 MOST_TIMES = 3
 SURE = 0.2  # confidence of an answer that counts
 NEAR = 0.25  # px from the end of the search: a level
@@ -25,11 +26,11 @@ def can_be_widened(coverage: Coverage) -> bool:
 
 
 def widen(
-    coverage: Coverage, levels: Tensor, disparity: Tensor, confidence: Tensor
+    coverage: Coverage, levels: Tensor, disparity: Tensor, confidence: Tensor, attempt: int = 0
 ) -> Coverage | None:
     """The range to search instead; None if the map (h, w) [px] is far from the ends of its levels.
 
-    And if the range was given.
+    And if the range was given. `attempt` counts from 0.
     """
     if not can_be_widened(coverage):
         return None
@@ -41,7 +42,8 @@ def widen(
     )
     if not below and not above:
         return None
-    return Coverage((low - STEP * below, high + STEP * above), coverage.source)
+    step = STEP * 2**attempt
+    return Coverage((low - step * below, high + step * above), coverage.source)
 
 
 def say_widened(first: Range, last: Range, is_enough: bool) -> str:

@@ -38,6 +38,17 @@ def test_an_end_is_moved_if_enough_is_surely_beyond_it(found, expected):
     assert (wider and wider.disparity_range) == expected
 
 
+def test_every_further_step_is_twice_as_long():
+    """Before, an object 7 px beyond the range was not reached in three steps."""
+    coverage = FOUND
+    for attempt in range(widening.MOST_TIMES):
+        levels = torch.tensor([-1.0, coverage.disparity_range[1] + 0.5])
+        wider = widen(coverage, levels, *a_map(50, float(levels[-1])), attempt)
+        assert wider is not None
+        coverage = wider
+    assert coverage.disparity_range == (-0.5, 8.0)
+
+
 @pytest.mark.parametrize("source", ["option", "file", "none"])
 def test_a_range_that_was_given_is_kept(source):
     assert widen(Coverage((-0.5, 1.0), source), LEVELS, *a_map(50, 1.7)) is None
@@ -60,21 +71,21 @@ def test_a_range_that_missed_the_front_is_mended(scene, missing):
     """Before, the bar in front was at the end of what was searched."""
     result = missing(-1.6, 0.2)
     bad = np.abs(result.disparity - scene.disparity)[8:-8, 8:-8] > 0.25
-    assert result.made_with.disparity_range == pytest.approx((-1.6, 2.2))
+    assert result.made_with.disparity_range == pytest.approx((-1.6, 3.2))
     assert bad.mean() < 0.1
     assert result.made_with.notes == (
         "The map reaches beyond the disparities that were found first (-1.6 to 0.2 px): "
-        "-1.6 to 2.2 px were searched.",
+        "-1.6 to 3.2 px were searched.",
     )
 
 
 def test_a_range_that_stays_too_narrow_is_said_to_be(missing, monkeypatch):
     monkeypatch.setattr(widening, "STEP", 0.1)
     result = missing(-1.6, 0.2)
-    assert result.made_with.disparity_range == pytest.approx((-1.6, 0.5))
+    assert result.made_with.disparity_range == pytest.approx((-1.6, 0.9))
     assert result.made_with.notes == (
         "The map reaches beyond the disparities that were found first (-1.6 to 0.2 px), "
-        "and beyond -1.6 to 0.5 px, which were searched then. "
+        "and beyond -1.6 to 0.9 px, which were searched then. "
         "Give --disparity-range if you know it.",
     )
 
