@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from oaccdepth.estimation.blocks import cut_blocks
 from oaccdepth.estimation.device import Clock
 from oaccdepth.estimation.disparity_range import Coverage
-from oaccdepth.estimation.inference import Task, check_size, cover, per_step, run
+from oaccdepth.estimation.inference import Task, check_size, cover_own, in_known_steps, run
+from oaccdepth.estimation.steps import cover_times
 from oaccdepth.estimation.sweeps import PAPER_MARGIN
 from oaccdepth.estimation.tiles import Region, plan_tiles
 from oaccdepth.estimation.weights import LoadedWeights, load_network
@@ -47,20 +48,14 @@ def plan(
     """Time and memory of an estimate, from timing a small part of the picture here and now."""
     loaded = network or load_network(options.weights, options.device)
     light_field = replace(light_field, reference=options.reference or light_field.reference)
-    if light_field.step != 1:
-        step = light_field.step
-        own = plan(light_field.in_own_steps(), per_step(options, step), network=loaded)
-        low, high = own.coverage.disparity_range
-        coverage = replace(own.coverage, disparity_range=(low / step, high / step))
-        return replace(own, coverage=coverage)
     check_size(light_field, loaded)
     started = time.perf_counter()
-    coverage = cover(light_field, loaded, options)
+    own, coverage = cover_own(light_field, loaded, options)
     seconds = time.perf_counter() - started
-    task = Task(light_field, loaded, options, coverage)
+    task = in_known_steps(Task(own, loaded, options, coverage), light_field)
     if coverage.source != "none":  # else the network is not asked
         seconds += foresee_seconds(task)
-    return Plan(seconds, foresee_memory(task), coverage)
+    return Plan(seconds, foresee_memory(task), cover_times(task.coverage, 1 / task.unit))
 
 
 def foresee_seconds(task: Task) -> float:

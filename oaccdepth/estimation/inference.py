@@ -22,13 +22,14 @@ from oaccdepth.estimation.exposure import normalise_exposure
 from oaccdepth.estimation.found import Found, FoundPass, fill_absent, fill_unknown
 from oaccdepth.estimation.merging import merge_sweeps
 from oaccdepth.estimation.opposite import correct
+from oaccdepth.estimation.steps import cover_times, in_longer_steps, surplus, times
 from oaccdepth.estimation.sweeps import GreyViews, plan_shears, sweep_paper
 from oaccdepth.estimation.weights import LoadedWeights, load_network
 from oaccdepth.estimation.widening import MOST_TIMES, can_be_widened, say_widened, widen
 from oaccdepth.lightfield import Camera, FloatArray, LightField
 from oaccdepth.networks.fast import FastNet
 from oaccdepth.networks.paper import OACCNet, occlusion_mask
-from oaccdepth.options import EstimateOptions
+from oaccdepth.options import EstimateOptions, Range
 from oaccdepth.progress import AGAIN, FIRST_SHARE, NEXT_SHARE, ReportProgress, ignore, share
 from oaccdepth.version import __version__
 
@@ -54,6 +55,12 @@ class Task:
     loaded: LoadedWeights
     options: EstimateOptions
     coverage: Coverage
+    unit: float = 1.0  # its disparities are so many times those of the capture
+
+    @property
+    def captured_range(self) -> Range:
+        """What is searched [px per step of the capture]."""
+        return times(self.coverage.disparity_range, 1 / self.unit)
 
     @property
     def iterations(self) -> int:
@@ -102,18 +109,13 @@ def estimate(
     loaded = network or load_network(options.weights, options.device)
     if not isinstance(loaded, LoadedWeights):
         loaded = LoadedWeights(loaded)
-    if light_field.step != 1:  # the networks know views that are one step apart
-        own = light_field.in_own_steps()
-        scaled = per_step(options, light_field.step)
-        result = estimate(own, scaled, network=loaded, progress=progress)
-        return result.per_step(1 / light_field.step, light_field.camera)
     light_field = replace(light_field, reference=options.reference or light_field.reference)
     check_size(light_field, loaded)
     clock = Clock(loaded.device)
     with clock.stage("range"):
-        coverage = cover(light_field, loaded, options)
-        alike, remark = normalise_exposure(light_field, coverage.disparity_range)
-    task = Task(alike, loaded, options, coverage)
+        own, coverage = cover_own(light_field, loaded, options)
+        alike, remark = normalise_exposure(own, coverage.disparity_range)
+    task = in_known_steps(Task(alike, loaded, options, coverage), light_field)
     log.info(_intention(task))
     if coverage.source == "none":
         found, notes = nothing_found(task), [NO_INFORMATION]
@@ -123,7 +125,31 @@ def estimate(
     clock.seconds["total"] = time.perf_counter() - started
     made_with = describe(task, clock, notes)
     log.info("Seconds: " + ", ".join(f"{n} {s:.1f}" for n, s in made_with.seconds.items()) + ".")
-    return as_map(found, task, made_with)
+    result = as_map(found, task, made_with)
+    return result if task.unit == 1 else result.per_step(1 / task.unit, light_field.camera)
+
+
+def cover_own(
+    light_field: LightField, loaded: LoadedWeights, options: EstimateOptions
+) -> tuple[LightField, Coverage]:
+    """The light field in steps between the views that are used, and what to search in these."""
+    ends = options.disparity_range
+    if ends is not None:
+        options = replace(options, disparity_range=times(ends, light_field.step))
+    own = light_field.in_own_steps()
+    return own, cover(own, loaded, options)
+
+
+def in_known_steps(task: Task, captured: LightField) -> Task:
+    """The same in steps that our network knows; the camera stays that of the capture."""
+    own, network = task.light_field, task.loaded.network
+    factor = surplus(own) if isinstance(network, FastNet) else 1
+    return replace(
+        task,
+        light_field=replace(in_longer_steps(own, factor), camera=captured.camera),
+        coverage=cover_times(task.coverage, factor),
+        unit=captured.step * factor,
+    )
 
 
 def find(task: Task, clock: Clock, report: ReportProgress) -> tuple[Task, Found, list[str]]:
@@ -136,7 +162,8 @@ def find(task: Task, clock: Clock, report: ReportProgress) -> tuple[Task, Found,
     fill_absent(found, light_field)
     if is_ours and not fill_unknown(found):
         return task, nothing_found(task), [*notes, NO_INFORMATION]
-    notes += remark_on_depth(_array(found.passes[-1].disparity), light_field.camera)
+    disparity = _array(found.passes[-1].disparity) / np.float32(task.unit)
+    notes += remark_on_depth(disparity, light_field.camera)
     notes += [SAME_PICTURE] if are_the_same(light_field) else []
     return task, found, notes
 
@@ -151,7 +178,7 @@ def correct_small_array(task: Task, found: Found) -> None:
 
 def search(task: Task, clock: Clock, report: ReportProgress) -> tuple[Task, Found, list[str]]:
     """Run, and again with a wider range if the map reaches beyond the one that was found."""
-    first = task.coverage
+    first = task
     for number, part in enumerate(parts_of_progress(task, report)):
         coverage = task.coverage
         found, notes = attempt(task, clock, part)
@@ -161,8 +188,8 @@ def search(task: Task, clock: Clock, report: ReportProgress) -> tuple[Task, Foun
         task = replace(task, coverage=wider)
         log.info("The map reaches the end of that. " + _intention(task))
     task = replace(task, coverage=coverage)  # the last one that was searched
-    if coverage is not first:
-        ends = first.disparity_range, coverage.disparity_range
+    if coverage is not first.coverage:
+        ends = first.captured_range, task.captured_range
         notes.append(say_widened(*ends, is_enough=wider is None))
     return task, found, notes
 
@@ -212,16 +239,9 @@ def are_the_same(light_field: LightField) -> bool:
     return all(np.array_equal(views[view], first) for view in there[1:])
 
 
-def per_step(options: EstimateOptions, factor: float) -> EstimateOptions:
-    """The same for disparities that are so many times larger."""
-    ends = options.disparity_range
-    scaled = None if ends is None else (ends[0] * factor, ends[1] * factor)
-    return replace(options, disparity_range=scaled)
-
-
 def _intention(task: Task) -> str:
     """Say what is going to be done, for `-v`."""
-    low, high = task.coverage.disparity_range
+    low, high = task.captured_range
     return (
         f"Weights {task.loaded.name} on {task.loaded.device}, {task.iterations} passes, "
         f"tiles of {task.tile} px; "

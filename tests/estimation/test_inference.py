@@ -12,6 +12,7 @@ from small_networks import PAPER
 from oaccdepth.errors import DeviceUnavailable, InvalidLightField, OaccDepthError
 from oaccdepth.estimation import inference
 from oaccdepth.estimation.device import choose_device
+from oaccdepth.estimation.disparity_range import Coverage
 from oaccdepth.estimation.inference import (
     SAME_PICTURE,
     estimate,
@@ -289,6 +290,27 @@ def test_every_second_view_of_an_array_gives_disparities_per_step_of_the_array(u
     np.testing.assert_array_equal(apart.masks, beside.masks)
     expected = np.array(beside.made_with.disparity_range) / 2
     np.testing.assert_allclose(apart.made_with.disparity_range, expected)
+
+
+def test_levels_are_closer_together_in_a_wide_array(untrained):
+    """Its outermost views move between two levels by no more than those of 9x9 views."""
+    views = scene_between(-0.4, 0.3, size=(48, 64), grid=(17, 17)).light_field.views
+    options = EstimateOptions(keep_evidence=True, disparity_range=(-0.5, 0.5))
+    usual = estimate(LightField(views[4:13, 4:13]), options, network=untrained)
+    wide = estimate(LightField(views), options, network=untrained)
+    assert np.diff(usual.levels) == pytest.approx(0.25)
+    assert np.diff(wide.levels) == pytest.approx(0.125)
+    assert wide.made_with.disparity_range == (-0.5, 0.5)
+    assert wide.levels[0] < -0.5 and wide.levels[-1] > 0.5
+
+
+def test_notes_about_the_range_are_in_steps_of_the_capture(untrained, monkeypatch):
+    views = scene_between(-0.7, 0.7, size=(48, 64), grid=(9, 9)).light_field.views[::2, ::2]
+    narrow = Coverage((-1.6, 0.2), "estimated")
+    monkeypatch.setattr(inference, "choose_coverage", lambda light_field, wanted: narrow)
+    places = 2 * LightField(views).camera_places
+    result = estimate(LightField(views, places=places), network=untrained)
+    assert "found first (-0.8 to 0.1 px)" in result.made_with.notes[0]
 
 
 @pytest.mark.parametrize(
