@@ -12,11 +12,11 @@ from typing import NamedTuple
 from oaccdepth.errors import OaccDepthError, UnreadableFile
 from oaccdepth.files.regular import is_regular
 from oaccdepth.options import ReadOptions
-from oaccdepth.readers import decoding, mosaic
+from oaccdepth.readers import decoding, frames, mosaic
 from oaccdepth.readers.grid import FEWEST_VIEWS
 from oaccdepth.readers.listing import list_files, list_folders
 from oaccdepth.readers.names import FEWEST_FILES, NOT_A_VIEW, few_views, view_names
-from oaccdepth.readers.search import ARRAY_EXTENSIONS
+from oaccdepth.readers.search import ARRAY_EXTENSIONS, find_in
 from oaccdepth.readers.window import too_few
 
 RESULT_FILE = "run.json"  # marks a folder that holds our results, not views
@@ -68,6 +68,7 @@ def find_unread(
             else:
                 rest.append(name)
         result += _other_files(folder, rest)
+    result += _inside_found(known, readers)
     return sorted(result + _explain_pictures(root, pictures, refused))
 
 
@@ -80,6 +81,20 @@ def _other_files(folder: Path, names: Sequence[str]) -> Iterator[Unread]:
             yield Unread(folder / packed[0], f"{one}. {advice}")
         elif packed:
             yield Unread(folder, f"{len(packed)} {several}, such as {packed[0]}. {advice}")
+
+
+def _inside_found(known: set[Path], readers: Sequence[ModuleType]) -> Iterator[Unread]:
+    """Light fields in folders inside those that were found: a batch does not search there."""
+    for folder in known:
+        if not os.path.isdir(folder) or frames.detect(folder):  # whose folders are its views
+            continue
+        try:
+            places = [folder / name for name in list_folders(folder)]
+        except UnreadableFile:  # no permission
+            continue
+        for place in places:
+            for inside in () if os.path.islink(place) else find_in(place, readers):
+                yield Unread(inside, _inside(folder))
 
 
 def _is_unpacked(path: Path) -> bool:
@@ -106,6 +121,13 @@ def _explain_pictures(
         if are_alike and len(sizes) > 1 and folder not in explained:
             result.append(Unread(folder, _few(len(sizes))))
     return result
+
+
+def _inside(folder: Path) -> str:
+    return (
+        f"a light field inside another, {folder.name}. "
+        "If it is not a part of that, run oaccdepth estimate on it."
+    )
 
 
 def _few(count: int) -> str:

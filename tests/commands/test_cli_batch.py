@@ -217,6 +217,20 @@ def test_lenslet_pictures_are_listed_too(run, tmp_path):
     ]
 
 
+def test_a_light_field_inside_another_is_listed(run, tmp_path):
+    """It is not searched there; masks of the outer one are none."""
+    views = files.render((3, 3), (32, 40))[0]
+    for u, v, view in files.each(views):
+        files.write_picture(tmp_path / "town" / f"view_{u:02d}_{v:02d}.png", view)
+        files.write_picture(tmp_path / "town" / "masks" / f"mask_{u:02d}_{v:02d}.png", view)
+        files.write_picture(tmp_path / "town" / "night" / f"view_{u:02d}_{v:02d}.png", view)
+    told = run("batch", tmp_path, "-o", tmp_path / "out", "--dry-run").stderr.splitlines()
+    assert [line for line in told if "not read: " in line] == [
+        "not read: town/night: a light field inside another, town. "
+        "If it is not a part of that, run oaccdepth estimate on it."
+    ]
+
+
 def test_archives_videos_and_raw_pictures_are_listed(run, tmp_path):
     """Nobody looks into them; several in a folder are one line, and unpacked ones none."""
     names = ["a.ZIP", "clip.mov", "old.zip", "old.tar.gz", "old/note.txt", "note.txt"]
