@@ -140,7 +140,5 @@ def _plan_text(plan: dict[str, Any]) -> str:
     if "impossible" in plan:
         return f"not possible: {plan['impossible']}"
     memory = plan["memory_bytes"] / 2**30
-    return (
-        f"about {plan['seconds']:.0f} s and {memory:.1f} GiB on {plan['device']} "
-        f"with weights {plan['weights']}"
-    )
+    seconds = f"about {plan['seconds']:.0f} s" if plan["seconds"] >= 1 else "less than 1 s"
+    return f"{seconds} and {memory:.1f} GiB on {plan['device']} with weights {plan['weights']}"

@@ -3,7 +3,9 @@ import re
 
 import cv2
 import numpy as np
+import pytest
 
+from oaccdepth.estimation import forecast
 from oaccdepth.lightfield import LightField
 from oaccdepth.networks import checkpoint
 from oaccdepth.networks.paper import OACCNet, OACCNetConfig
@@ -24,8 +26,20 @@ def test_info_says_what_it_is(run, scene_folder, weights_file):
         "missing       none",
     ]
     assert re.fullmatch(
-        r"estimate      about \d+ s and \d+\.\d GiB on cpu with weights untrained", lines[7]
+        r"estimate      (about [1-9]\d*|less than 1) s and \d+\.\d GiB on cpu "
+        "with weights untrained",
+        lines[7],
     )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"), [(0.2, "less than 1 s"), (1.2, "about 1 s"), (80.0, "about 80 s")]
+)
+def test_seconds_are_foreseen(run, scene_folder, weights_file, monkeypatch, seconds, expected):
+    """Before, small scenes took about 0 s."""
+    monkeypatch.setattr(forecast, "foresee_seconds", lambda task: seconds)
+    result = run("info", scene_folder, "--weights", weights_file, "-q")
+    assert result.stdout.splitlines()[7].startswith(f"estimate      {expected} and ")
 
 
 def test_info_for_machines(run, scene_folder, weights_file):
