@@ -145,10 +145,15 @@ class _Watch:
 def _tell(record: Record) -> str:
     """Print one line: 'boxes: done, 4.2 s' or 'boxes: failed: why'."""
     if record.status == "failed":
-        return f"{record.scene}: failed: {record.message}"
+        return f"{record.scene}: failed: {_why(record)}"
     seconds = f", {record.seconds:.1f} s" if record.status == "done" and record.seconds else ""
     notes = f" ({' '.join(record.notes)})" if record.status == "done" and record.notes else ""
     return f"{record.scene}: {record.status}{seconds}{notes}"
+
+
+def _why(record: Record) -> str:
+    """The message of a scene that failed, without its name, which stands before it."""
+    return record.message.removeprefix(f"{record.scene}: ")
 
 
 def _print_summary(summary: Summary, as_json: bool, quiet: bool) -> None:
@@ -166,7 +171,7 @@ def _print_summary(summary: Summary, as_json: bool, quiet: bool) -> None:
     for path, reason in summary.not_read:
         shared.print_message(f"not read: {path}: {reason}", quiet)
     for record in summary.failed:
-        shared.print_message(f"error: {record.scene}: {record.message}")
+        shared.print_message(f"error: {record.scene}: {_why(record)}")
     counts = [sum(r.status == status for r in summary.records) for status in ("done", "skipped")]
     text = f"{counts[0]} done, {counts[1]} skipped, {len(summary.failed)} failed"
     if summary.not_reached:

@@ -362,8 +362,9 @@ def _check_missing(source: str, grid: ViewGrid, window: Window, options: ReadOpt
         )
     if not options.allow_missing and not is_sparse_by_design(grid.shape, grid.absent):
         is_guess = not grid.names_give_grid and options.views is None
+        found = rows * columns - len(grid.absent)
         raise InvalidLightField(
-            f"{source}: found {rows * columns - len(grid.absent)} views, "
+            f"{source}: found {found} {'view' if found == 1 else 'views'}, "
             f"expected {rows * columns} ({rows} x {columns}). Missing: {shown}. "
             + ("If the grid is another, pass --views UxV. " if is_guess else "")
             + "To continue without them, pass --allow-missing."

@@ -100,10 +100,14 @@ def _find_parameters(folder: Path, numbered: dict[int, str], options: ReadOption
     shape = options.views or square_of(max(numbered) + 1, len(numbered))
     if shape is None:
         raise InvalidLightField(
-            f"{folder}: found {len(numbered)} views and no parameters.cfg, expected a square "
+            f"{folder}: found {_count(numbered)} and no parameters.cfg, expected a square "
             "number of views. Pass --views UxV."
         )
     return Parameters(shape)
+
+
+def _count(numbered: dict[int, str]) -> str:
+    return "1 view" if len(numbered) == 1 else f"{len(numbered)} views"
 
 
 def _numbered_views(folder: Path) -> dict[int, str]:

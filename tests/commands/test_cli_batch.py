@@ -100,6 +100,15 @@ def test_failure(run, root, weights, tmp_path):
     assert len(quiet.stderr.splitlines()) == 1
 
 
+def test_the_name_of_a_scene_that_failed_is_said_once(run, weights, tmp_path):
+    views = files.render((3, 3), (32, 40))[0]
+    files.write_picture(tmp_path / "town" / "input_Cam000.png", views[0, 0])
+    told = run("batch", tmp_path, "-o", tmp_path / "out", "--weights", weights).stderr
+    reason = "found 1 view and no parameters.cfg, expected a square number of views. Pass"
+    assert f"[1/1] town: failed: {reason}" in told
+    assert f"error: town: {reason}" in told
+
+
 def test_dry_run(run, root, weights, tmp_path):
     out = tmp_path / "out"
     run("batch", root, "-o", out, "--weights", weights, "--include", "boxes")
