@@ -6,7 +6,7 @@ Of all intervals in which (nearly) every pixel finds one, the shortest is taken.
 
 Plain areas are asked as well, by what little detail they have: it counts where near and far views
 find it at the same disparity, if that is enough of the picture. In noise, means of many views are.
-Where reduced pictures match badly, phase correlation says where else to look.
+Phase correlation of the whole pictures says where else to look.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ def _search_everywhere(matcher: Matcher) -> tuple[Range, BoolArray]:
         found.append(_explain_faint(costs, faint, faint_areas))
     ends = [matches.ends for matches in found if matches is not None]
     has_matches = bool(ends)
-    if not _is_clear(costs) and (agreed := agree_at(matcher)):
+    if agreed := agree_at(matcher):  # also what shows in narrow gaps of something clear
         ends.append(agreed)
     margin = 2.25 * spacing
     ends = [(low - margin, high + margin) for low, high in ends]

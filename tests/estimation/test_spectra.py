@@ -1,5 +1,6 @@
 """Phase correlation: where fine texture is, and that strange pictures do not agree."""
 
+import cv2
 import numpy as np
 import pytest
 
@@ -32,6 +33,21 @@ def test_fine_texture_is_found_wherever_it_is(grid, near, far):
     found = estimate_range(light_field)
     assert found is not None
     assert far - 1 < found[0] <= far and near <= found[1] < near + 1
+
+
+def test_fine_texture_is_found_behind_something_clear():
+    """A comb that is matched in most of the picture; before, only that was searched."""
+    light_field = fine_texture((5, 5), 256, near=0, far=-12)
+    texture = np.random.default_rng(5).random((64, 64)).astype(np.float32)
+    texture = cv2.resize(texture, (256, 256), interpolation=cv2.INTER_LINEAR)
+    comb = np.where(np.arange(256) % 16 < 12, texture, np.nan)
+    views = light_field.views.copy()
+    for u, v in np.ndindex(5, 5):  # 3 px per step, in front of all
+        moved = np.roll(comb, (-3 * (u - 2), -3 * (v - 2)), axis=(0, 1))
+        views[u, v, ..., 0] = np.where(np.isnan(moved), views[u, v, ..., 0], moved)
+    found = estimate_range(LightField(views))
+    assert found is not None
+    assert found[0] <= -12 and found[1] >= 3
 
 
 @pytest.mark.parametrize("grid", [(5, 5), (1, 3), (1, 2)])
