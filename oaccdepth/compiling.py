@@ -162,7 +162,7 @@ def run_by_rows(loop: Loop, count: int, *arguments: Any, parts: int = PARTS) -> 
 
 def split_rows(count: int, parts: int = PARTS) -> list[tuple[int, int]]:
     """The first and the last (not included) row of as many parts per core."""
-    parts = min(count, parts * _cores())
+    parts = max(1, min(count, parts * _cores()))
     return list(pairwise(count * part // parts for part in range(parts + 1)))
 
 

@@ -322,8 +322,8 @@ class TrainOptions(Declared):
     )
     part: str = option(
         "",
-        "Train only this part of `fast`: first (the first pass) or refinement (the later ones; "
-        "needs --initial).",
+        "Train only this part of `fast`: first (the first pass), refinement (the later ones) or "
+        "edges (what decides which surface a pixel on an edge shows). The last two need --initial.",
         metavar="NAME",
     )
     freeze_norms: bool = option(False, "Keep the batch-norm statistics of --initial.")

@@ -7,6 +7,7 @@ Arrays: view (u, v), position (y, x), feature channel last where there is one.
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import torch
@@ -497,3 +498,31 @@ def shared_texture(one, other, y, x):
     alike = both / max((first * second) ** 0.5, 1e-12)
     least = 0.00013 / 20
     return max(0.0, min(alike / 0.17 - 1, both / least - 1, 1.0))
+
+
+def edge_signs_at(maps, normals, y, x):
+    """What is told of one pixel on an edge (see `evidence.edges`), after the signs of its own.
+
+    From maps of trust, position and trusted share, and the direction (down, right) across each
+    pixel's edge.
+    """
+    height, width = maps.shape[1:]
+
+    def look(along, across):
+        down, right = normals[:, y, x]
+        at_y = min(max(y + along * right + across * down, 0), height - 1)
+        at_x = min(max(x - along * down + across * right, 0), width - 1)
+        top, left = min(int(at_y), height - 2), min(int(at_x), width - 2)
+        return bilinear(
+            maps[:, top : top + 2, left : left + 2].transpose(1, 2, 0), at_y - top, at_x - left
+        )
+
+    signs = []
+    for radius, across in ((1, 0), (3, 0), (6, 0), (2, -2), (2, -1), (2, 1), (2, 2)):
+        weights = [math.comb(2 * radius, k) / 4**radius for k in range(2 * radius + 1)]
+        places = range(-radius, radius + 1)
+        trust, position, share = sum(
+            weight * look(along, across) for weight, along in zip(weights, places, strict=True)
+        )
+        signs += [trust, position, share / (trust + 0.02)]
+    return signs

@@ -57,11 +57,10 @@ class WithOtherVotes(FastNet):
 
     def aggregated(self, costs: Tensor, views: Views) -> Tensor:
         """Costs (l, 3, h, w), aggregated as usual."""
-        parts = [
-            evidence.aggregate(cost.movedim(0, 2), views.reference).movedim(2, 0)
-            for cost in costs.unbind(1)
-        ]
-        return torch.stack(parts, 1)
+        by_kind = costs.permute(1, 2, 3, 0).contiguous()  # (3, h, w, l)
+        found = torch.empty(3, len(costs) // 2, *costs.shape[2:], 2, dtype=torch.uint8)
+        evidence.aggregate(by_kind, views.reference, found)
+        return found.movedim(-1, 2).flatten(1, 2).transpose(0, 1)
 
     @torch.no_grad()
     def look(self, views: Views, candidates: Tensor) -> Tensor:
@@ -122,6 +121,14 @@ def everything(views: Views, disparity: Tensor) -> Tensor:
     return torch.ones(len(views.steps), *disparity.shape, dtype=torch.uint8)
 
 
+class WithoutEdges(FastNet):
+    """Leaves pixels on edges as the refinement and the fit gave them."""
+
+    def settle(self, disparity: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
+        """Change nothing."""
+        return disparity, torch.zeros_like(disparity)
+
+
 class WithoutFit(FastNet):
     """Leaves the answers as the network gave them."""
 
@@ -148,6 +155,7 @@ def variants(weights: Path) -> Iterator[tuple[str, FastNet]]:
     yield "hidden views asked, too", as_kind(WithHiddenViews, network)
     yield "without shares of pixels", as_kind(WithoutShares, network)
     yield "integer levels", as_kind(FastNet, network, level_step=1.0)
+    yield "edges not settled", as_kind(WithoutEdges, network)
     yield "without the last fit", as_kind(WithoutFit, network)
 
 

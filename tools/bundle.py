@@ -62,7 +62,7 @@ class Scene:
 
     name: str
     scores: dict[str, float]
-    signs: np.ndarray  # (5, n) of the scored pixels: certainty, misfit, lead, baseline, 1
+    signs: np.ndarray  # (6, n) of the scored pixels: certainty, misfit, lead, baseline, doubt, 1
     reach: np.ndarray  # (n): how far information from the views reaches them
     right: np.ndarray  # (n): whether their error is below 0.07 px
 
@@ -94,10 +94,10 @@ def calibrate(scenes: list[Scene]) -> np.ndarray:
     x = np.concatenate([scene.signs for scene in scenes], 1)
     y = np.concatenate([scene.right for scene in scenes])
     share = np.concatenate([scene.reach / len(scene.right) for scene in scenes])
-    weights = np.array([1.0, 0.0, 0.0, 0.0, 0.0])
+    weights = np.eye(len(x))[0]
     for _ in range(30):
         p = 1 / (1 + np.exp(-weights @ x))
-        bend = (share * p * (1 - p)) * x @ x.T + 1e-9 * np.eye(5)
+        bend = (share * p * (1 - p)) * x @ x.T + 1e-9 * np.eye(len(x))
         weights -= np.linalg.solve(bend, x @ (share * (p - y)))
     return weights
 
@@ -166,9 +166,13 @@ def main() -> None:
     network.load_state_dict(trained.state_dict())
     sets = [examine(network, folder) for folder in folders]
     weights = calibrate([scene for scenes in sets[1:] or sets for scene in scenes])
-    certainty, misfit, lead, baseline, offset = weights.tolist()
+    certainty, misfit, lead, baseline, doubt, offset = weights.tolist()
     trained.config = replace(
-        trained.config, certainty=(certainty, misfit, offset), lead=lead, baseline=baseline
+        trained.config,
+        certainty=(certainty, misfit, offset),
+        lead=lead,
+        baseline=baseline,
+        doubt=doubt,
     )
     print(trained.config)
     found = {}

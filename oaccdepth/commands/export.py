@@ -15,7 +15,7 @@ from oaccdepth.options import EstimateOptions
 
 @takes(estimating=(EstimateOptions, "weights"))
 def export(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder for the two files.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder for the files.")],
     tile: Annotated[
         int, typer.Option("--tile", metavar="PX", min=16, help="Width and height of a tile.")
     ] = 128,
@@ -35,16 +35,16 @@ def export(
     """Export the learnt parts of the network as ONNX.
 
     `first_pass.onnx` takes the evidence of all disparities, `refinement.onnx` that of the
-    candidates of a later pass. Gathering the evidence is not part of either file. Needs the extra
-    'onnx'.
+    candidates of a later pass, `edges.onnx` what is known of pixels on edges. Gathering the
+    evidence is not part of these files. Needs the extra 'onnx'.
 
     For example:
       oaccdepth export onnx --tile 256
     """
     from oaccdepth.networks import checkpoint
-    from oaccdepth.networks.onnx import FIRST, REFINEMENT, export_onnx
+    from oaccdepth.networks.onnx import EDGES, FIRST, REFINEMENT, export_onnx
 
-    for name in (FIRST, REFINEMENT):
+    for name in (FIRST, EDGES, REFINEMENT):
         check_file(folder / name, overwrite)
     network, _ = checkpoint.load(checkpoint.find_weights(estimating.weights))
     for path in export_onnx(network, folder, tile=tile, levels=levels):

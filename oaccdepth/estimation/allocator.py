@@ -11,12 +11,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from threading import Thread
+from threading import Timer
 from typing import Any
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # mallopt(3)
 LARGE = 100 << 20  # bytes: what is larger is needed once only, and would leave holes
 ALL = 1 << 30  # bytes: freed memory up to here is kept
+SOON = 0.1  # s
 USUAL_TRIM, USUAL_MMAP = 1 << 26, 1 << 25  # what glibc arrives at by itself once it freed so much
 
 
@@ -31,9 +32,10 @@ def glibc() -> Any:
 
 @contextmanager
 def keeping_memory() -> Iterator[None]:
-    """While this lasts, freed memory stays with the process; afterwards all of it is returned.
+    """While this lasts, freed memory stays with the process; soon afterwards all of it is returned.
 
-    That takes a few hundredths of a second, for which nobody has to wait.
+    That takes some hundredths of a second, during which nobody else can get memory. So it waits
+    until the map has been put together.
     """
     library = glibc()
     if library is None:
@@ -46,4 +48,6 @@ def keeping_memory() -> Iterator[None]:
     finally:
         library.mallopt(MMAP_THRESHOLD, USUAL_MMAP)
         library.mallopt(TRIM_THRESHOLD, USUAL_TRIM)
-        Thread(target=library.malloc_trim, args=(0,), daemon=True).start()
+        later = Timer(SOON, library.malloc_trim, (0,))
+        later.daemon = True
+        later.start()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 
 from oaccdepth import evidence
+from oaccdepth.evidence.edges import find_edges
 from oaccdepth.evidence.reach import apart, lead, misfit, reach, some
-from oaccdepth.evidence.surfaces import settle_edges, surfaces
+from oaccdepth.evidence.surfaces import surfaces
 from oaccdepth.evidence.views import Views
 
 SIDE = 32  # px
@@ -21,7 +22,7 @@ def use_all() -> None:
     disparity[:, SIDE // 2 :] = 1.0
     surfaces(disparity, views)
     evidence.look(views, torch.stack([disparity] * 3), disparity, 3)
-    settle_edges(disparity, views.reference)
+    find_edges(disparity, views.reference)
     compared = some(views)
     differences = apart(compared, disparity)
     misfit(differences)

@@ -28,11 +28,6 @@ FALL = 1.5  # px: neighbours count e times less with every such distance
 LEAST_CONTRAST = 1e-3  # between the colours of two surfaces, each channel in [0, 1]
 MOST_UNSURE = 2.0  # times that contrast: beyond it, two surfaces cannot be told apart by colour
 LEAST_WEIGHT = 1e-6  # of what is known of a surface
-COVERED = 0.4  # of a pixel: from there on it belongs to the nearer surface (docs/rendering.md)
-CLEAR_CONTRAST = 0.05  # between two surfaces: from there on the share of a pixel can be trusted
-CLEAR = 0.3  # largest misfit and variation, relative to that contrast, for a clear edge
-CLEAR_WEIGHT = 0.01  # fewest neighbours, by weight, for a clear edge
-STEEP = 0.9  # of the way between two surfaces, within 3x3 pixels: a step, not a slope
 FIELDS = 11  # places: 2; shares: 4; contrast, misfit, variation of both, weight
 
 
@@ -91,28 +86,6 @@ def meet(views: Views, disparity: Tensor, far: Tensor, near: Tensor, within: Ten
         out.numpy(),
     )
     return out
-
-
-@torch.no_grad()
-def settle_edges(disparity: Tensor, reference: Tensor) -> Tensor:
-    """A map (h, w) [px] whose pixels on edges have one of the two surfaces that meet there.
-
-    Of two even surfaces that differ in colour, the colour of a pixel between them says more exactly
-    than any match which of them it is. Elsewhere the pixel goes to the surface that is closer to
-    its own answer, because nothing is between two surfaces. The reference view (c, h, w) is
-    enough for this; asking the other views would take most of the time.
-    """
-    alone = Views(reference.new_empty(0, *reference.shape), reference, reference.new_empty(0, 2))
-    far, near, within = around(disparity)
-    found = meet(alone, disparity, far, near, within)
-    far, near, _, light, _, _, contrast, *unsure, weight = found
-    gap = near - far
-    clear = (contrast > CLEAR_CONTRAST) & (weight > CLEAR_WEIGHT)
-    clear &= torch.stack(unsure).amax(0) < CLEAR
-    between = (within > STEEP * gap) & (disparity > far) & (disparity < near)
-    is_nearer = torch.where(clear, light > COVERED - 0.5, disparity > (near + far) / 2)
-    settled = torch.where(is_nearer, near, far)
-    return torch.where((gap > 2 * APART) & (within > APART) & (clear | between), settled, disparity)
 
 
 def lean(x: Tensor, slope: float) -> Tensor:

@@ -18,10 +18,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from oaccdepth import evidence
+from oaccdepth.evidence.edges import PLACES, SIGNS, find_edges
 from oaccdepth.evidence.fit import fewer, fit
 from oaccdepth.evidence.noise import calmed, measured
 from oaccdepth.evidence.reach import apart, lead, misfit, reach, some
-from oaccdepth.evidence.surfaces import FIELDS, settle_edges, surfaces
+from oaccdepth.evidence.surfaces import FIELDS, surfaces
 from oaccdepth.evidence.views import Views, present, thin_out
 from oaccdepth.networks.blocks import Hourglass, UNet, by_level, join, plus
 from oaccdepth.networks.paper import LEAK, as_line
@@ -37,6 +38,8 @@ EXTRA = 2  # plus the farther and the nearer surface nearby
 MEETING = FIELDS - EXTRA  # what is known of where these two meet
 NEAR = 0.15  # px: a surface this close to the answer is the same; from twice that on, another
 PLACE_RADII = (1, 4)  # px around a pixel: the last answers are averaged there for comparison
+EDGE_CHANNELS = 64  # if what decides edges is trained
+AT_ONCE = 1 << 13  # pixels on edges, so that they stay in the cache
 LARGEST_PLACE = 4.0  # steps between candidates
 # px that an answer depends on: 24 + 12 + 4 + 3 for layers, plus blocks of 8, upsampling, context
 RECEPTIVE_MARGIN = 64
@@ -55,24 +58,28 @@ class FastConfig:
         "level_step": (0.01, 4),
         "refine_steps": (0.001, 4),
         "refine_views": (1, 1000),
+        "edge_channels": (0, 2048),
         "squarings": (-1, 8),
         "certainty": (-100, 100),
         "lead": (-100, 100),
         "baseline": (-100, 100),
+        "doubt": (-100, 100),
     }
 
     channels: tuple[int, int, int, int] = (16, 32, 48, 64)  # full, half, quarter, eighth resolution
     refine_channels: tuple[int, int, int] = (48, 64, 96)  # full, half, quarter resolution
+    edge_channels: int = 0  # of what decides edges; 0: not trained, and edges stay as they are
     level_step: float = 0.25  # px between levels of the first pass
     refine_steps: tuple[float, ...] = (0.1, 0.06)  # px between candidates of later passes
     refine_views: int = 20  # number of views that later passes use; 28 were no better
     squarings: int = 3  # of the mask, Eq. 8: q = 2 ** squarings; -1: no masks
     iterations: int = 2
     # logistic regression from the signs of a good answer to a probability: weights of certainty
-    # and misfit, offset; weights of lead and baseline, 0 in weights from before these were signs
+    # and misfit, offset; weights of the other signs, 0 in weights from before these were signs
     certainty: tuple[float, float, float] = (1.0, 0.0, 0.0)
     lead: float = 0.0
     baseline: float = 0.0
+    doubt: float = 0.0
 
 
 @dataclass
@@ -90,6 +97,7 @@ class Answer:
     lead: Tensor | None = None  # (b, h, w): how much better it fits than those beside it
     reach: Tensor | None = None  # (b, h, w) in [0, 1]: less where it comes from elsewhere
     baseline: Tensor | None = None  # (b) [steps]: mean distance of the views it was fitted to
+    doubt: Tensor | None = None  # (b, h, w): of the choice between surfaces, 0 beside edges
 
 
 @dataclass
@@ -141,6 +149,7 @@ class FastNet(nn.Module):
         self.beta = nn.Parameter(torch.tensor(20.0))
         self.certain = nn.Sequential(nn.Conv2d(3, 8, 1), nn.ReLU(), nn.Conv2d(8, 1, 1))
         self.refinement = Refinement(config.refine_channels)
+        self.edges = edge_choice(config.edge_channels) if config.edge_channels else None
 
     def passes(
         self,
@@ -227,8 +236,7 @@ class FastNet(nn.Module):
         """Fit an answer to the views: before each refinement, and after the last one."""
         asked, disparity = fewer(views), answer.disparity[0]
         if times > 1:
-            disparity, _ = fit(asked, disparity, 1)
-            disparity = settle_edges(disparity, views.reference)
+            disparity, doubt = self.settle(fit(asked, disparity, 1)[0], views.reference)
         disparity, information = fit(asked, disparity, times)
         answer = replace(answer, information=information[None])
         if times > 1:
@@ -240,8 +248,33 @@ class FastNet(nn.Module):
                 lead=lead(compared, disparity, differences)[None],
                 reach=reach(asked, disparity, differences, information)[None],
                 baseline=views.baseline[None],
+                doubt=doubt[None],
             )
         return replace(answer, disparity=disparity[None])
+
+    def add_edges(self) -> None:
+        """Add what decides edges, untrained, if it is missing."""
+        if self.edges is None:
+            self.config = replace(self.config, edge_channels=EDGE_CHANNELS)
+            self.edges = edge_choice(EDGE_CHANNELS)
+
+    @torch.no_grad()
+    def settle(self, disparity: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
+        """Give every pixel on an edge of a fitted map (h, w) [px] the surface that it shows.
+
+        Also says how doubtful that is (h, w): how likely another choice would be better.
+        """
+        doubt = torch.zeros_like(disparity)
+        if self.edges is None:
+            return disparity, doubt
+        with torch.autocast(disparity.device.type, enabled=False):
+            found = find_edges(disparity, reference)
+            scores = torch.cat([self.edges(some) for some in torch.split(found.signs, AT_ONCE)])
+            likely, choice = torch.softmax(scores, 1).max(1, keepdim=True)
+        settled = disparity.flatten().clone()
+        settled[found.where] = found.places.gather(1, choice)[:, 0]
+        doubt.view(-1)[found.where] = 1 - likely[:, 0]
+        return settled.view_as(disparity), doubt
 
     def first_pass(self, volume: Tensor, picture: Tensor, levels: Tensor) -> tuple[Tensor, ...]:
         """Evidence (b, l/2, 24, h, w) uint8 to the fields of an Answer."""
@@ -304,8 +337,8 @@ class FastNet(nn.Module):
         It is 0 far from any texture, where the views say nothing.
         """
         certainty, misfit, offset = self.config.certainty
-        own, differ, ahead, wide = signs(answer)
-        logit = certainty * own + misfit * differ + offset
+        own, differ, ahead, wide, doubt = signs(answer)
+        logit = certainty * own + misfit * differ + offset + self.config.doubt * doubt
         sure = torch.sigmoid(logit + self.config.lead * ahead + self.config.baseline * wide)
         return sure if answer.reach is None else sure * answer.reach
 
@@ -314,6 +347,20 @@ class FastNet(nn.Module):
         """Evidence at candidates (1, n, h, w) under the masks of the middle one: (1, c, h, w)."""
         base = candidates[0, OFFSETS // 2]
         return evidence.look(calmed(views), candidates[0], base, self.config.squarings)[None]
+
+
+def edge_choice(channels: int) -> nn.Sequential:
+    """What decides edges: signs (n, SIGNS) to scores of the farther, the nearer, the own answer.
+
+    Signs of any size count alike. Untrained, it leaves every pixel as it is.
+    """
+    norm = nn.BatchNorm1d(SIGNS, affine=False)
+    last = nn.Linear(channels, PLACES)
+    nn.init.zeros_(last.weight)
+    with torch.no_grad():
+        last.bias.copy_(torch.tensor([0.0, 0.0, 1.0]))
+    first, second = nn.Linear(SIGNS, channels), nn.Linear(channels, channels)
+    return nn.Sequential(norm, first, nn.ReLU(), second, nn.ReLU(), last)
 
 
 class Refinement(nn.Module):
@@ -345,10 +392,10 @@ def only(maps: Maps, index: int) -> Maps:
     return replace(maps, **own)
 
 
-def signs(answer: Answer) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Signs of a good answer (b, h, w): certainty, misfit, lead over rivals, baseline.
+def signs(answer: Answer) -> tuple[Tensor, ...]:
+    """Signs of a good answer (b, h, w): certainty, misfit, lead over rivals, baseline, doubt.
 
-    All but the last are averaged over 3x3 pixels, the outer ones counting half: upsampling leaves a
+    The first three are averaged over 3x3 pixels, the outer ones counting half: upsampling leaves a
     pattern of every other pixel in them.
     """
     differ = torch.ones_like(answer.disparity) if answer.misfit is None else answer.misfit
@@ -358,7 +405,8 @@ def signs(answer: Answer) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     certainty, differ, ahead = F.avg_pool2d(twice, 2, 1).unbind(1)
     wide = torch.ones(len(maps)) if answer.baseline is None else answer.baseline
     baseline = torch.log(wide).to(ahead)[:, None, None].expand_as(ahead)
-    return certainty, torch.log(differ + LEAST_MISFIT), ahead, baseline
+    doubt = torch.zeros_like(certainty) if answer.doubt is None else answer.doubt
+    return certainty, torch.log(differ + LEAST_MISFIT), ahead, baseline, doubt
 
 
 def said(answer: Answer) -> Tensor:

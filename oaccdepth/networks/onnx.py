@@ -1,8 +1,8 @@
 """The learnt parts of the fast network as ONNX: for runtimes that have no torch.
 
-Two files, because gathering evidence for the second part needs the answer of the first, and the
-evidence itself is no network: integer loops over views and lines (`evidence/`), for the caller's
-own code. Each file is for one tile size.
+Several files, because gathering evidence for a part needs the answer of the one before it, and the
+evidence itself is no network: loops over views and lines (`evidence/`), for the caller's own code.
+The passes are for one tile size, what decides edges for any number of pixels.
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ import warnings
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from oaccdepth.errors import InvalidOption, MissingDependency
 from oaccdepth.evidence import KINDS, MEANS
+from oaccdepth.evidence.edges import SIGNS
 from oaccdepth.files.atomic import staged, told
 from oaccdepth.networks.fast import ALIGNMENT, EXTRA, LEVELS, OFFSETS, SUB_LEVELS, FastNet
 
 OPSET = 18
-FIRST, REFINEMENT = "first_pass.onnx", "refinement.onnx"
+FIRST, REFINEMENT, EDGES = "first_pass.onnx", "refinement.onnx", "edges.onnx"
 OUTPUTS = ("disparity", "spread", "logits", "certainty")  # the fields of an Answer
 FEWEST_LEVELS = 4
 
@@ -43,7 +45,7 @@ class FirstPass(nn.Module):
 def export_onnx(
     network: nn.Module, folder: Path, *, tile: int = 128, levels: int = LEVELS
 ) -> list[Path]:
-    """Write both parts for tiles of this size; return the files."""
+    """Write all parts, the passes for tiles of this size; return the files."""
     if not isinstance(network, FastNet):
         raise InvalidOption("export: only the fast network can be exported. Use --weights fast.")
     if tile % ALIGNMENT:
@@ -59,10 +61,13 @@ def export_onnx(
         ) from error
     network = network.cpu().eval()
     first, later = example_of_first_pass(tile, levels), example_of_refinement(network, tile)
+    files = [FIRST, *([EDGES] if network.edges else []), REFINEMENT]
     with staged(folder, last=REFINEMENT) as stage:
         _export(FirstPass(network), stage / FIRST, first, ("volume", "picture", "levels"))
+        if network.edges:
+            _export_edges(network.edges, stage / EDGES)
         _export(network.refinement, stage / REFINEMENT, later, ("seen", "known", "candidates"))
-    return [folder / FIRST, folder / REFINEMENT]
+    return [folder / file for file in files]
 
 
 def example_of_first_pass(tile: int, levels: int) -> tuple[Tensor, ...]:
@@ -81,10 +86,21 @@ def example_of_refinement(network: FastNet, tile: int) -> tuple[Tensor, ...]:
     return tuple(torch.rand(1, channels, tile, tile) for channels in (seen, known, count))
 
 
+def _export_edges(edges: nn.Module, path: Path) -> None:
+    """Write what decides edges: signs of any number of pixels to scores of their choices."""
+    signs = (torch.rand(8, SIGNS),)
+    _export(edges, path, signs, ("signs",), ("scores",), ({0: torch.export.Dim("pixels")},))
+
+
 def _export(
-    module: nn.Module, path: Path, example: tuple[Tensor, ...], names: Sequence[str]
+    module: nn.Module,
+    path: Path,
+    example: tuple[Tensor, ...],
+    names: Sequence[str],
+    outputs: Sequence[str] = OUTPUTS,
+    sizes: tuple[Any, ...] | None = None,
 ) -> None:
-    """Write one graph."""
+    """Write one graph; `sizes` are those that may differ."""
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with (
         told(path),
@@ -98,7 +114,8 @@ def _export(
             example,
             str(path),
             input_names=list(names),
-            output_names=list(OUTPUTS),
+            output_names=list(outputs),
+            dynamic_shapes=sizes,
             opset_version=OPSET,
             dynamo=True,
             external_data=False,

@@ -42,6 +42,7 @@ from oaccdepth.networks import checkpoint
 from oaccdepth.networks.fast import FastNet
 from oaccdepth.options import EstimateOptions, TrainOptions
 from oaccdepth.training import curves
+from oaccdepth.training.edges import EdgeBatch, EdgeBatches
 from oaccdepth.training.losses import loss_module
 from oaccdepth.training.pieces import GreyBatch, GreyBatches, PatchBatch, PatchBatches
 from oaccdepth.training.prepared import PreparedBatch, PreparedBatches
@@ -51,8 +52,8 @@ from oaccdepth.writers import pictures
 
 log = logging.getLogger(__name__)
 
-Batch = GreyBatch | PatchBatch | PreparedBatch
-PARTS = ("first", "refinement")  # of the fast network, to be trained alone
+Batch = GreyBatch | PatchBatch | PreparedBatch | EdgeBatch
+PARTS = ("first", "refinement", "edges")  # of the fast network, to be trained alone
 ReportStep = Callable[[dict[str, float]], None]
 
 
@@ -80,6 +81,8 @@ class Trainer:
             self.progress.earlier_hours = float(facts.get("hours", 0))
         else:
             self.network = checkpoint.create(options.preset)
+        if options.part == "edges" and isinstance(self.network, FastNet):
+            self.network.add_edges()
         # what it is trained with is what it is used with, unless the user says otherwise
         self.network.config = replace(self.network.config, iterations=options.iterations)
         self.initial = copy.deepcopy(self.network).eval()
@@ -248,6 +251,8 @@ def check_options(options: TrainOptions) -> None:
         raise InvalidOption("--part: only for --preset fast.")
     if options.part == "refinement" and not options.initial:
         raise InvalidOption("--part refinement: give a trained first pass with --initial.")
+    if options.part == "edges" and not options.initial:
+        raise InvalidOption("--part edges: give a trained network with --initial.")
     if options.part == "refinement" and options.iterations < 2:
         raise InvalidOption("--part refinement: use --iterations 2 or more.")
     if options.patch % 8:
@@ -278,6 +283,8 @@ def choose_patches(
     options, network = trainer.options, trainer.initial
     if not isinstance(network, FastNet):
         return GreyBatches(scenes, more, options, rank=rank)
+    if options.part == "edges":
+        return EdgeBatches(scenes, more, options, network, rank)
     if options.part == "refinement":
         return PreparedBatches(scenes, more, options, network, rank)
     refine_views = network.config.refine_views if passes_of(options) > 1 else 0

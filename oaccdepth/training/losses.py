@@ -9,12 +9,14 @@ from torch.nn import functional as F
 from oaccdepth.evaluation.metrics import BAD
 from oaccdepth.networks.fast import OFFSETS, Answer, FastNet, Refinement
 from oaccdepth.networks.paper import OACCNet
+from oaccdepth.training.edges import EdgeBatch, costs_above_best
 from oaccdepth.training.pieces import GreyBatch, PatchBatch
 from oaccdepth.training.prepared import PreparedBatch
 from oaccdepth.training.variants import UNKNOWN
 
 BETTER = 0.1  # px that another surface must be nearer to the truth, to be the right one
 USUAL = 0.15  # loss of a patch that can be solved
+SHARE_OF_CHOICE = 0.2  # of the cross-entropy, beside the expected cost
 
 
 class FastLoss(nn.Module):
@@ -53,6 +55,33 @@ class RefinementLoss(nn.Module):
         loss = answer_loss(answer, batch.truth, batch.valid)
         first = batch.candidates[:, OFFSETS // 2]
         return loss, measure(first, answer.disparity.detach(), batch)
+
+
+class EdgeLoss(nn.Module):
+    """What decides edges and its loss: how much worse its choices are than the best ones."""
+
+    def __init__(self, edges: nn.Module) -> None:
+        super().__init__()
+        self.edges = edges
+
+    def forward(self, batch: EdgeBatch, iterations: int) -> tuple[Tensor, dict[str, Tensor]]:
+        """Loss, and its parts for the log. The number of passes does not matter here.
+
+        The expected cost alone would get stuck where all pixels stay as they are: so a little of
+        the cross-entropy to the best choice is added, by how much there is to lose.
+        """
+        count = max(len(batch.signs), 1)
+        self.edges.train(self.training and count > 1)  # one pixel has no deviation
+        scores = self.edges(batch.signs).float()
+        costs = costs_above_best(batch.errors)
+        expected = (torch.softmax(scores, 1) * costs).sum(1)
+        unlikely = F.cross_entropy(scores, costs.argmin(1), reduction="none") * costs.amax(1)
+        chosen = batch.errors.gather(1, scores.argmax(1, keepdim=True))[:, 0].detach().abs()
+        return (expected + SHARE_OF_CHOICE * unlikely).sum() / count, {
+            "l1_first": batch.errors[:, -1].abs().sum() / count,
+            "l1": chosen.sum() / count,
+            "bad": 100 * (chosen > BAD).sum() / count,
+        }
 
 
 def measure(first: Tensor, last: Tensor, batch: PatchBatch | PreparedBatch) -> dict[str, Tensor]:
@@ -125,6 +154,9 @@ def loss_module(network: FastNet | OACCNet, part: str = "") -> nn.Module:
     """A network, or a part of it, with the loss it is trained with."""
     if isinstance(network, OACCNet):
         return PaperLoss(network)
+    if part == "edges":
+        assert network.edges is not None
+        return EdgeLoss(network.edges)
     return RefinementLoss(network.refinement) if part == "refinement" else FastLoss(network)
 
 

@@ -10,7 +10,7 @@ import torch
 from oaccdepth import evidence
 from oaccdepth.evidence import plain
 from oaccdepth.evidence import surfaces as meeting
-from oaccdepth.evidence.surfaces import settle_edges, surfaces
+from oaccdepth.evidence.surfaces import surfaces
 from oaccdepth.evidence.views import ABSENT, Views
 
 SIZE = (24, 30)
@@ -69,46 +69,6 @@ def test_how_much_of_a_pixel_is_covered(covered):
     shares = surfaces(disparity, views)[2:5, 8:-8, 14] + 0.5
     assert shares[0].tolist() == pytest.approx([covered] * shares.shape[1], abs=0.02)
     assert shares[2].tolist() == pytest.approx([covered] * shares.shape[1], abs=0.2)
-
-
-@pytest.mark.parametrize("covered", [0.1, 0.35, 0.45, 0.8])
-@pytest.mark.parametrize("first", [0.14, 1.14], ids=["far", "near"])
-def test_an_edge_is_where_enough_of_a_pixel_is_covered(covered, first):
-    disparity, views = scene(covered=covered, noise=0)
-    disparity[:, 14] = first
-    settled = settle_edges(disparity, views.reference)
-    expected = 1.12 if shown_light(views) > 0.4 else 0.16  # as next to it
-    assert settled[:, 14].tolist() == pytest.approx([expected] * SIZE[0], abs=0.03)
-    torch.testing.assert_close(settled[:, :11], disparity[:, :11])
-    torch.testing.assert_close(settled[:, 18:], disparity[:, 18:])
-
-
-def shown_light(views):
-    """Share of the card in the light of a pixel in column 14: colours are roots of light."""
-    behind, between, front = (views.reference[:, 12, x].square() for x in (22, 14, 4))
-    return float(((between - behind) @ (front - behind)) / (front - behind).square().sum())
-
-
-@pytest.mark.parametrize("noise", [0.25, 0.4])
-def test_unclear_edges_stay(noise):
-    """Colours that vary by more than a third of the contrast between two surfaces tell nothing."""
-    disparity, views = scene(noise=noise)
-    changed = (settle_edges(disparity, views.reference) - disparity).abs() > 0.1
-    assert changed.float().mean() < 0.01
-
-
-@pytest.mark.parametrize(("answer", "expected"), [(0.5, 0.16), (0.8, 1.12)])
-def test_nothing_is_between_two_surfaces(answer, expected):
-    disparity, views = scene(noise=0.4)
-    disparity[:, 14] = answer
-    settled = settle_edges(disparity, views.reference)[:, 14]
-    assert settled.tolist() == pytest.approx([expected] * SIZE[0], abs=0.05)
-
-
-def test_slopes_stay():
-    disparity, views = scene(noise=0.4)
-    disparity[:] = 0.15 * torch.arange(SIZE[1])
-    torch.testing.assert_close(settle_edges(disparity, views.reference), disparity)
 
 
 def test_all_views_together_are_less_noisy():

@@ -13,7 +13,7 @@ from small_networks import FAST
 
 from oaccdepth.estimation.blocks import Wanted, cut_views, in_tiles, plan_levels
 from oaccdepth.evidence.views import thin_out
-from oaccdepth.networks import fast
+from oaccdepth.networks import checkpoint, fast
 from oaccdepth.networks.fast import (
     EXTRA,
     LEAST_BELIEF,
@@ -125,6 +125,60 @@ def test_a_longer_baseline_makes_an_answer_surer(scene, untrained, answers):
     torch.testing.assert_close(
         untrained.confidence(near), untrained.confidence(replace(near, baseline=None))
     )
+
+
+def step_map(covered=0.4):
+    """Two surfaces, between which a column of pixels lies; what is seen of them."""
+    disparity = torch.zeros(24, 32)
+    disparity[:, :14], disparity[:, 14] = 1.0, 0.4
+    picture = torch.full((3, 24, 32), 0.7)
+    picture[..., :14], picture[..., 14] = 0.2, 0.7 - 0.5 * covered
+    return disparity, picture
+
+
+@pytest.mark.parametrize(("choice", "expected"), [(0, 0.0), (1, 1.0), (2, 0.4)])
+def test_edges_are_settled_as_the_network_decides(choice, expected):
+    network = FastNet(replace(FAST, edge_channels=4))
+    disparity, picture = step_map()
+    with torch.no_grad():
+        network.edges[-1].bias.copy_(2.0 * torch.eye(3)[choice])
+    with torch.autocast("cpu", torch.bfloat16):  # as in use
+        settled, doubt = network.settle(disparity, picture)
+    assert settled[:, 14].tolist() == pytest.approx([expected] * 24, abs=0.02)
+    untouched = doubt == 0
+    assert (untouched[:, :11]).all() and untouched[:, 18:].all()
+    torch.testing.assert_close(settled[untouched], disparity[untouched])
+    unlikely = 2 / (2 + math.exp(2))
+    assert doubt[:, 14].tolist() == pytest.approx([unlikely] * 24, abs=1e-5)
+
+
+@pytest.mark.parametrize("weights", ["fast", "free"])
+@pytest.mark.parametrize(("covered", "expected"), [(0.05, 0.0), (0.8, 1.0)])
+@pytest.mark.parametrize("turns", range(4))
+def test_bundled_weights_know_whose_a_pixel_is(weights, covered, expected, turns):
+    """By its colour, whatever the answer was, and whichever way the edge runs."""
+    network, _ = checkpoint.load(checkpoint.find_weights(weights))
+    disparity, picture = (torch.rot90(x, turns, (-2, -1)) for x in step_map(covered))
+    settled, _ = network.settle(disparity.contiguous(), picture.contiguous())
+    column = torch.rot90(settled, -turns)[4:-4, 14]
+    assert column.tolist() == pytest.approx([expected] * 16, abs=0.05)
+
+
+def test_without_trained_edges_they_stay(untrained):
+    disparity, picture = step_map()
+    for network in (untrained, FastNet(replace(FAST, edge_channels=4))):
+        settled, _ = network.settle(disparity, picture)
+        torch.testing.assert_close(settled, disparity)
+    assert not untrained.settle(disparity, picture)[1].any()
+
+
+def test_a_doubtful_choice_at_an_edge_is_less_sure(answers):
+    doubt = torch.zeros(1, 48, 64)
+    doubt[0, :, 20] = 0.5
+    judge = FastNet(replace(FAST, certainty=(0.0, 0.0, 1.0), doubt=-4.0))
+    sure = judge.confidence(replace(answers[0], doubt=doubt))
+    assert sure[0, 5, 19].item() == pytest.approx(1 / (1 + math.exp(-1)))
+    assert sure[0, 5, 20].item() == pytest.approx(1 / (1 + math.exp(1)))
 
 
 def test_no_pattern_of_every_other_pixel_is_left_in_the_confidence(answers):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from small_networks import FAST
 from trouble import fill_disk_at, run_child
 
 from oaccdepth.errors import InvalidOption, UnwritableOutput
+from oaccdepth.evidence.edges import SIGNS
 from oaccdepth.networks import checkpoint
 from oaccdepth.networks.fast import FastNet
 from oaccdepth.networks.onnx import (
@@ -26,7 +29,7 @@ TILE, LEVELS = 24, 8
 def network():
     """Weights without zeros, so that every layer has an effect."""
     torch.manual_seed(0)
-    made = FastNet(FAST).eval()
+    made = FastNet(replace(FAST, edge_channels=8)).eval()
     for parameter in made.parameters():
         torch.nn.init.normal_(parameter, std=0.1)
     return made
@@ -48,7 +51,14 @@ def test_onnxruntime_agrees_to_a_thousandth(network, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
     paths = export_onnx(network, tmp_path, tile=TILE, levels=LEVELS)
-    assert [path.name for path in paths] == ["first_pass.onnx", "refinement.onnx"]
+    assert [path.name for path in paths] == ["first_pass.onnx", "edges.onnx", "refinement.onnx"]
+    session = onnxruntime.InferenceSession(paths.pop(1), providers=["CPUExecutionProvider"])
+    for count in (1, 50):  # any number of pixels
+        signs = torch.rand(count, SIGNS)
+        with torch.no_grad():
+            scores = network.edges(signs)
+        (found,) = session.run(["scores"], {"signs": signs.numpy()})
+        np.testing.assert_allclose(found, scores, atol=1e-3)
     examples = [example_of_first_pass(TILE, LEVELS), example_of_refinement(network, TILE)]
     for path, part, example in zip(
         paths, (FirstPass(network), network.refinement), examples, strict=True
@@ -66,13 +76,13 @@ def test_onnxruntime_agrees_to_a_thousandth(network, tmp_path):
 
 @pytest.mark.slow
 def test_a_full_disk(network, tmp_path):
-    """Both files appear, or neither of them and no folder."""
+    """All files appear, or none of them and no folder."""
     pytest.importorskip("onnxscript")
     export_onnx(network, tmp_path / "whole", tile=TILE, levels=LEVELS)
     sizes = sorted(path.stat().st_size for path in (tmp_path / "whole").iterdir())
 
     def act():
-        fill_disk_at(sizes[1] - 1)  # enough for the smaller one
+        fill_disk_at(sizes[-1] - 1)  # enough for the smaller ones
         with pytest.raises(UnwritableOutput, match=r"full/.*\.onnx: cannot be written"):
             export_onnx(network, tmp_path / "full", tile=TILE, levels=LEVELS)
 

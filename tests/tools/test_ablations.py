@@ -21,6 +21,7 @@ LATER = (
     "without shares of pixels",
 )
 FIRST = (
+    "edges not settled",
     "hidden views asked, too",
     "without aggregation",
     "one gain instead of three",

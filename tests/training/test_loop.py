@@ -102,13 +102,27 @@ def changed(first, second):
     return {name for name in names if "num_batches" not in name}
 
 
-@pytest.mark.parametrize("part", ["first", "refinement"])
+@pytest.mark.parametrize("part", ["first", "refinement", "edges"])
 def test_a_part_is_trained_alone(scene_folder, tmp_path, weights_file, part):
     options = {**vars(TINY), "steps": 2, "part": part, "initial": str(weights_file)}
     train(scene_folder, tmp_path / "run", TrainOptions(**options))
-    names = changed(load_file(weights_file), weights(tmp_path / "run"))
+    before, after = load_file(weights_file), weights(tmp_path / "run")
+    added = {name: value for name, value in after.items() if name.startswith("edges.")}
+    assert bool(added) == (part == "edges")
+    names = changed(before, {name: after[name] for name in before})
     is_later = {name.startswith("refinement.") for name in names}
-    assert is_later == {part == "refinement"}
+    assert is_later == {"first": {False}, "refinement": {True}, "edges": set()}[part]
+
+
+def test_edges_are_trained_further(scene_folder, tmp_path, weights_file):
+    """They are added where they are missing; from then on they are part of the weights."""
+    options = replace(TINY, steps=2, part="edges")
+    train(scene_folder, tmp_path / "run", replace(options, initial=str(weights_file)))
+    trained = tmp_path / "run" / "latest.safetensors"
+    train(scene_folder, tmp_path / "further", replace(options, initial=str(trained)))
+    names = changed(load_file(trained), weights(tmp_path / "further"))
+    assert names
+    assert all(name.startswith("edges.") for name in names)
 
 
 def test_the_papers_network_is_trained(scene_folder, tmp_path, monkeypatch):
@@ -313,7 +327,8 @@ def assert_trained(run):
         ({"preset": "huge"}, "--preset huge: no such network. Known: fast, paper."),
         ({"patch": 30}, "--patch 30: expected a multiple of 8."),
         ({"patch": 64}, "--patch 64: larger than a scene. Use at most 48."),
-        ({"part": "edges"}, "--part edges: no such part. Known: first, refinement."),
+        ({"part": "last"}, "--part last: no such part. Known: first, refinement, edges."),
+        ({"part": "edges"}, "--part edges: give a trained network with --initial."),
         ({"part": "first", "preset": "paper"}, "--part: only for --preset fast."),
         (
             {"part": "refinement"},

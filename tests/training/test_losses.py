@@ -7,13 +7,23 @@ import pytest
 import torch
 from small_networks import FAST, PAPER
 
+from oaccdepth.evidence.edges import SIGNS
 from oaccdepth.evidence.views import ABSENT, Views
-from oaccdepth.networks.fast import EXTRA, OFFSETS, Answer, FastNet, choose_candidates
+from oaccdepth.networks.fast import (
+    EXTRA,
+    OFFSETS,
+    Answer,
+    FastNet,
+    choose_candidates,
+    edge_choice,
+)
 from oaccdepth.networks.paper import OACCNet
+from oaccdepth.training.edges import EdgeBatch, cost
 from oaccdepth.training.losses import (
     BAD,
     BETTER,
     USUAL,
+    EdgeLoss,
     FastLoss,
     PaperLoss,
     RefinementLoss,
@@ -176,6 +186,46 @@ def test_the_refinement_alone_has_the_loss_of_its_pass(batch):
         alone, same = RefinementLoss(network.refinement)(prepared(batch), 2)
     torch.testing.assert_close(alone, both - first, rtol=0.02, atol=1e-3)  # prepared in bf16
     torch.testing.assert_close(same["l1"], parts["l1"], rtol=0.02, atol=1e-3)
+
+
+def edge_batch(count=400):
+    """Pixels of which the first sign tells the right choice."""
+    torch.manual_seed(1)
+    signs = torch.randn(count, SIGNS)
+    far, near = torch.tensor([[0.0, 1.0, 0.4], [1.0, 0.0, 0.4]])
+    errors = torch.where(signs[:, :1] > 0, far, near)
+    return EdgeBatch(signs, errors)
+
+
+def test_edges_are_learnt():
+    """From nothing: at first, every pixel stays as it is."""
+    torch.manual_seed(0)
+    module, batch = EdgeLoss(edge_choice(16)), edge_batch()
+    optimiser = torch.optim.AdamW(module.parameters(), 1e-2)
+    first = module(batch, 2)[1]
+    assert float(first["bad"]) == 100
+    assert float(first["l1"]) == pytest.approx(0.4)
+    for _ in range(60):
+        loss, parts = module(batch, 2)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    assert float(parts["bad"]) < 5
+    assert float(parts["l1"]) < 0.05
+
+
+def test_the_cost_of_an_error_at_an_edge():
+    errors = torch.tensor([0.0, 0.07, -0.08, 1.0, -5.0])
+    expected = [0, 0.0049 + 0.15, 1 + 0.0064 + 0.16, 2 + 0.3 / 1.07, 10 + 1.5 / 5.07]
+    assert cost(errors).tolist() == pytest.approx(expected, abs=1e-5)
+
+
+def test_nothing_at_stake_costs_nothing():
+    loss, parts = EdgeLoss(edge_choice(4))(EdgeBatch(torch.rand(5, SIGNS), torch.zeros(5, 3)), 2)
+    assert float(loss.detach()) == 0
+    assert float(parts["bad"]) == 0
+    nothing = EdgeBatch(torch.empty(0, SIGNS), torch.empty(0, 3))
+    assert float(EdgeLoss(edge_choice(4))(nothing, 2)[0].detach()) == 0
 
 
 def test_the_papers_loss_is_l1_with_the_mask_of_the_truth():
