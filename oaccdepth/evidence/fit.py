@@ -17,13 +17,13 @@ from oaccdepth.evidence.views import Views, thinned
 from oaccdepth.evidence.visibility import visible
 
 TOLERANCE = 0.02  # of intensity: a sample that is off by so much counts half
-FIT_VIEWS = 12  # at most; with 20, no score was better by more than chance
+FIT_VIEWS = 8  # at most; with 12 or 20, no score was better by more than chance
 USUAL_VIEWS = 40  # for which the numbers below are meant
 ANCHOR = 1.0  # how firmly a pixel keeps its answer where the views say nothing
 STIFFNESS = 30.0  # of the second differences
 CREASE = 0.02  # px of second difference: from there on the map may crease
 ROUNDS = 3
-STEPS = 20  # of conjugate gradients in each round; 30 gain nothing
+STEPS = 14  # of conjugate gradients in each round; 20 or 30 gain nothing
 FARTHEST = 0.15  # px that an answer is moved by a single step
 
 

@@ -222,7 +222,7 @@ class FastNet(nn.Module):
         """The input of a refinement: evidence, what is known, and the candidates (1, n, h, w)."""
         answer = self.polish(views, answer, 1)
         step = self.refine_step(number)
-        met = surfaces(answer.disparity[0], views)[None]
+        met = surfaces(answer.disparity[0], fewer(views))[None]
         candidates = choose_candidates(answer.disparity, met[:, :EXTRA], step)
         known = torch.cat([describe(candidates, answer, memory, step), met[:, EXTRA:]], 1)
         return self.look(views, candidates), known, candidates
