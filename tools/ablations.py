@@ -22,7 +22,8 @@ from oaccdepth.evidence import fit, plain
 from oaccdepth.evidence.noise import calmed
 from oaccdepth.evidence.views import Views, thin_out, voters
 from oaccdepth.networks import checkpoint
-from oaccdepth.networks.fast import MEETING, Answer, FastNet, Memory
+from oaccdepth.networks.answers import Answer, Memory
+from oaccdepth.networks.fast import MEETING, FastNet
 
 RANGE = (-4.0, 4.0)  # px
 Score = tuple[float, ...]  # MSE x100, BadPix 0.07 [%]

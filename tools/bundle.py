@@ -28,7 +28,8 @@ from oaccdepth.estimation.inference import estimate
 from oaccdepth.estimation.weights import LoadedWeights
 from oaccdepth.evaluation import metrics
 from oaccdepth.networks import checkpoint
-from oaccdepth.networks.fast import Answer, FastNet, signs
+from oaccdepth.networks.answers import Answer, signs
+from oaccdepth.networks.fast import FastNet
 
 WEIGHTS = Path(__file__).parents[1] / "weights"
 BINS = 10  # of the confidence

@@ -30,7 +30,8 @@ from oaccdepth.evidence import plain
 from oaccdepth.evidence.views import ABSENT, Views, thin_out, voters
 from oaccdepth.evidence.visibility import visible
 from oaccdepth.lightfield import FloatArray, LightField, as_float
-from oaccdepth.networks.fast import ALIGNMENT, RECEPTIVE_MARGIN, Answer, FastNet
+from oaccdepth.networks.answers import Answer
+from oaccdepth.networks.fast import ALIGNMENT, RECEPTIVE_MARGIN, FastNet
 from oaccdepth.progress import ReportProgress, share
 
 BLOCK_VOTES = 34 * 600 * 600  # levels times pixels of a block, at the most: about a gigabyte

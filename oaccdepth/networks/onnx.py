@@ -22,7 +22,8 @@ from oaccdepth.errors import InvalidOption, MissingDependency
 from oaccdepth.evidence import KINDS, MEANS
 from oaccdepth.evidence.edges import SIGNS
 from oaccdepth.files.atomic import staged, told
-from oaccdepth.networks.fast import ALIGNMENT, EXTRA, LEVELS, OFFSETS, SUB_LEVELS, FastNet
+from oaccdepth.networks.answers import EXTRA, OFFSETS
+from oaccdepth.networks.fast import ALIGNMENT, LEVELS, SUB_LEVELS, FastNet
 
 OPSET = 18
 FIRST, REFINEMENT, EDGES = "first_pass.onnx", "refinement.onnx", "edges.onnx"

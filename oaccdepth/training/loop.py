@@ -46,7 +46,7 @@ from oaccdepth.training.edges import EdgeBatch, EdgeBatches
 from oaccdepth.training.losses import loss_module
 from oaccdepth.training.pieces import GreyBatch, GreyBatches, PatchBatch, PatchBatches
 from oaccdepth.training.prepared import PreparedBatch, PreparedBatches
-from oaccdepth.training.scenes import Scene, find_licence, load_scenes
+from oaccdepth.training.scenes import Scene, describe_data, load_scenes
 from oaccdepth.version import __version__
 from oaccdepth.writers import pictures
 
@@ -54,6 +54,7 @@ log = logging.getLogger(__name__)
 
 Batch = GreyBatch | PatchBatch | PreparedBatch | EdgeBatch
 PARTS = ("first", "refinement", "edges")  # of the fast network, to be trained alone
+NEEDED = {"refinement": "a trained first pass", "edges": "a trained network"}
 ReportStep = Callable[[dict[str, float]], None]
 
 
@@ -249,10 +250,9 @@ def check_options(options: TrainOptions) -> None:
         raise InvalidOption(f"--part {options.part}: no such part. Known: {', '.join(PARTS)}.")
     if options.part and options.preset != "fast":
         raise InvalidOption("--part: only for --preset fast.")
-    if options.part == "refinement" and not options.initial:
-        raise InvalidOption("--part refinement: give a trained first pass with --initial.")
-    if options.part == "edges" and not options.initial:
-        raise InvalidOption("--part edges: give a trained network with --initial.")
+    needed = NEEDED.get(options.part)
+    if needed and not options.initial:
+        raise InvalidOption(f"--part {options.part}: give {needed} with --initial.")
     if options.part == "refinement" and options.iterations < 2:
         raise InvalidOption("--part refinement: use --iterations 2 or more.")
     if options.patch % 8:
@@ -337,12 +337,6 @@ def flushed_denormals() -> Iterator[None]:
         yield
     finally:
         torch.set_flush_denormal(False)
-
-
-def describe_data(data: Path, scenes: Sequence[Scene]) -> dict[str, str]:
-    """What the weights were trained on, and the licence that lies beside it."""
-    names = ", ".join(scene.name for scene in scenes)
-    return {"data": names, "licence": find_licence(data) or "not stated"}
 
 
 def batches(patches: Dataset[Batch], options: TrainOptions, step: int) -> Iterator[Batch]:

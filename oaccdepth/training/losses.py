@@ -7,7 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from oaccdepth.evaluation.metrics import BAD
-from oaccdepth.networks.fast import OFFSETS, Answer, FastNet, Refinement
+from oaccdepth.networks.answers import OFFSETS, Answer
+from oaccdepth.networks.fast import FastNet, Refinement
 from oaccdepth.networks.paper import OACCNet
 from oaccdepth.training.edges import EdgeBatch, costs_above_best
 from oaccdepth.training.pieces import GreyBatch, PatchBatch

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from oaccdepth.estimation.device import half_is_quick
-from oaccdepth.networks.fast import FastNet, otherness
+from oaccdepth.networks.answers import otherness
+from oaccdepth.networks.fast import FastNet
 from oaccdepth.options import TrainOptions
 from oaccdepth.training.pieces import NARROW, Pool, choose_window, narrow
 from oaccdepth.training.scenes import Scene

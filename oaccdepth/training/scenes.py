@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,6 +75,12 @@ def read_valid_mask(path: Path, shape: tuple[int, ...]) -> BoolArray:
     if picture.shape[:2] != tuple(shape) or not colours.any():
         return np.ones(shape, dtype=bool)
     return np.asarray(colours[:, :, colours.shape[2] // 2], dtype=bool)
+
+
+def describe_data(root: Path, scenes: Sequence[Scene]) -> dict[str, str]:
+    """What weights were trained on, and the licence that lies beside it."""
+    names = ", ".join(scene.name for scene in scenes)
+    return {"data": names, "licence": find_licence(root) or "not stated"}
 
 
 def find_licence(root: Path) -> str:

@@ -14,19 +14,16 @@ from small_networks import FAST
 from oaccdepth.estimation.blocks import Wanted, cut_views, in_tiles, plan_levels
 from oaccdepth.evidence.views import thin_out
 from oaccdepth.networks import checkpoint, fast
-from oaccdepth.networks.fast import (
+from oaccdepth.networks.answers import (
     EXTRA,
     LEAST_BELIEF,
     LEAST_INFORMATION,
-    MEETING,
     NEAR,
     OFFSETS,
     WINDOW,
     Answer,
-    FastNet,
     Memory,
     choose_candidates,
-    colour,
     decide,
     describe,
     interpolate_levels,
@@ -34,6 +31,7 @@ from oaccdepth.networks.fast import (
     signs,
     windowed_mean,
 )
+from oaccdepth.networks.fast import MEETING, FastNet, colour
 
 
 @pytest.fixture(scope="module")

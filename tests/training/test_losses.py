@@ -9,14 +9,8 @@ from small_networks import FAST, PAPER
 
 from oaccdepth.evidence.edges import SIGNS
 from oaccdepth.evidence.views import ABSENT, Views
-from oaccdepth.networks.fast import (
-    EXTRA,
-    OFFSETS,
-    Answer,
-    FastNet,
-    choose_candidates,
-    edge_choice,
-)
+from oaccdepth.networks.answers import EXTRA, OFFSETS, Answer, choose_candidates
+from oaccdepth.networks.fast import FastNet, edge_choice
 from oaccdepth.networks.paper import OACCNet
 from oaccdepth.training.edges import EdgeBatch, cost
 from oaccdepth.training.losses import (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from oaccdepth.networks.fast import OFFSETS
+from oaccdepth.networks.answers import OFFSETS
 from oaccdepth.options import TrainOptions
 from oaccdepth.training import prepared
 from oaccdepth.training.pieces import LIFE
